@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -41,7 +43,8 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 			kind, name = k, rest
 		}
 	}
-	if kind == "" && reasonNamed(name) != nil {
+	told, sent := event.Named(name)
+	if kind == "" && (reasonNamed(name) != nil || sent && told.Name == name) { // an event's in lower case may be a pod's name
 		return c.explainReason(name)
 	}
 	if _, _, err := offline.SizeAndFamily(name); kind == "" && err == nil {
@@ -127,18 +130,15 @@ func reasonNamed(name string) *model.ReasonInfo {
 func newExplainReason(s command.Streams) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: time.Now}}
 	cmd := &cobra.Command{
-		Use:     "reason CODE",
-		Short:   "Say what a reason means and what helps",
-		Long:    "Say what the code of a reason means, and what helps against it.\ndocs/reasons.md lists all.",
+		Use:   "reason CODE",
+		Short: "Say what a reason means and what helps",
+		Long: "Say what the code of a reason means, and what helps against it: why a pod waits\n" +
+			"or a node stays, or what an event of nap's says.\ndocs/reasons.md and docs/events.md list all.",
 		Example: `  nap explain reason QuotaExceeded`,
 		Args:    one("the code of a reason", "QuotaExceeded"),
 		RunE:    func(_ *cobra.Command, args []string) error { return c.explainReason(args[0]) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			var codes []cobra.Completion
-			for _, info := range model.Reasons() {
-				codes = append(codes, string(info.Reason))
-			}
-			return codes, cobra.ShellCompDirectiveNoFileComp
+			return reasonNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	addOutput(cmd, &c.output, documentForms())
@@ -149,18 +149,46 @@ func (c *explainCommand) explainReason(code string) error {
 	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
-	info := reasonNamed(code)
-	if info == nil {
-		var near []string
-		for _, known := range model.Reasons() {
-			if name := string(known.Reason); strings.Contains(strings.ToLower(name), strings.ToLower(code)) {
-				near = append(near, name)
-			}
-		}
-		return fmt.Errorf("no reason %s; there are %s", code, cmp.Or(strings.Join(near, ", "), "those of docs/reasons.md"))
+	if info := reasonNamed(code); info != nil {
+		return c.tell(&story{Verdict: fmt.Sprintf("%s: %s", info.Reason, info.Meaning), Lines: []string{}, Fix: info.Fix})
 	}
-	s := &story{Verdict: fmt.Sprintf("%s: %s", info.Reason, info.Meaning), Lines: []string{}, Fix: info.Fix}
-	return c.tell(s)
+	if told, sent := event.Named(code); sent {
+		return c.tell(storyOfEvent(&told))
+	}
+	var near []string
+	for _, known := range reasonNames() {
+		if strings.Contains(strings.ToLower(known), strings.ToLower(code)) {
+			near = append(near, known)
+		}
+	}
+	return fmt.Errorf("no reason %s; there are %s", code, cmp.Or(strings.Join(near, ", "), "those of docs/reasons.md and docs/events.md"))
+}
+
+// reasonNames are the codes of all reasons, those of events among them, sorted.
+func reasonNames() []string {
+	var out []string
+	for _, info := range model.Reasons() {
+		out = append(out, string(info.Reason))
+	}
+	for _, r := range event.Reasons() {
+		out = append(out, r.Name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// linkOnPage is a link of the pages in docs: its text, and where it leads.
+var linkOnPage = regexp.MustCompile(`\[([^\]]+)\]\(([^)#]+)[^)]*\)`)
+
+// storyOfEvent says what an event tells, and what to do.
+func storyOfEvent(r *event.Reason) *story {
+	plain := func(text string) string {
+		return strings.ReplaceAll(linkOnPage.ReplaceAllString(text, "$1 (docs/$2)"), "`", "")
+	}
+	return &story{
+		Verdict: fmt.Sprintf("%s: %s.", r.Name, plain(r.Says)),
+		Lines:   []string{fmt.Sprintf("It is an event of type %s on %s.", r.Type, strings.Join(r.On, ", "))}, Fix: plain(r.Do),
+	}
 }
 
 func newExplainWorkload(s command.Streams, now func() time.Time) *cobra.Command {

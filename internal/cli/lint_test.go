@@ -18,6 +18,8 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/controller/advice"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
+	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/poollint"
 )
 
@@ -104,7 +106,7 @@ func TestControllerAdvisesInTheWordsOfLint(t *testing.T) {
 		}
 		var said []string
 		for i := range findings {
-			said = append(said, advice.ReasonOf(&findings[i])+": "+findings[i].Text())
+			said = append(said, event.ReasonOf(&findings[i])+": "+event.Line(findings[i].Message+"; "+model.Clause(findings[i].Fix)))
 		}
 		if !slices.Equal(told[name], said) {
 			t.Errorf("NodePool %s: events %q, want %q", name, told[name], said)

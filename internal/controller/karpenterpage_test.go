@@ -256,6 +256,63 @@ func (u *users) byKarpenter(pkg, name string) bool {
 	return !deciding(pkg) && len(regexp.MustCompile(`\b`+name+`\b`).FindAllString(u.theirs[pkg], -1)) > 1
 }
 
+// eventFunctions are Karpenter's functions that make events, "package.Function", by reason, and
+// the reasons that they do not share.
+func (u *users) eventFunctions() (functions map[string][]string, inline []string) {
+	reasons := regexp.MustCompile(`Reason:\s+(?:events\.(\w+)|"(\w+)")`)
+	makes := regexp.MustCompile(`(?s)\nfunc (\w+)\([^\n]*(?:events\.Event|\[\]events\.Event)[^\n]*\{\n(.*?)\n\}\n`)
+	functions = map[string][]string{}
+	for folder, text := range u.theirs {
+		for _, f := range makes.FindAllStringSubmatch(text, -1) {
+			for _, m := range reasons.FindAllStringSubmatch(f[2], -1) {
+				reason := m[2]
+				if m[1] != "" {
+					reason = regexp.MustCompile(`\t` + m[1] + `\s+= "(\w+)"`).FindStringSubmatch(u.theirs["events"])[1]
+				} else {
+					inline = append(inline, reason)
+				}
+				functions[reason] = append(functions[reason], folder+"."+f[1])
+			}
+		}
+	}
+	return functions, inline
+}
+
+// Nothing makes events beside package event, which lists their reasons: neither by itself, nor by
+// a function of Karpenter's, nor past the recorder.
+func TestEventsAreMadeInOnePlace(t *testing.T) {
+	functions, _ := newUsers(t).eventFunctions()
+	elsewhere := &users{}
+	for _, root := range []string{".", "../azure", "../kube", "../fleet", "../../cmd"} {
+		for folder, text := range readSource(t, root) {
+			if root == "." && folder == "event" {
+				continue
+			}
+			elsewhere.nap += text
+			for _, m := range regexp.MustCompile(`(?m)^\s*(?:import )?(\w*) ?"sigs\.k8s\.io/karpenter/pkg/events"`).FindAllStringSubmatch(text, -1) {
+				if regexp.MustCompile(`\b` + cmp.Or(m[1], "events") + `\.Event\{`).MatchString(text) {
+					t.Errorf("%s/%s makes an event by itself: add a function to internal/controller/event, and its reason to the list there", root, folder)
+				}
+			}
+			if regexp.MustCompile(`\.(Annotated)?Eventf?\(\w+, (corev1\.EventType|")`).MatchString(text) {
+				t.Errorf("%s/%s sends an event past the recorder of the assembly", root, folder)
+			}
+		}
+	}
+	checked := 0
+	for reason, made := range functions {
+		for _, f := range made {
+			folder, name, _ := strings.Cut(f, ".")
+			if checked++; elsewhere.byNap(folder, name) {
+				t.Errorf("event %s: %s is called outside internal/controller/event", reason, f)
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d functions of Karpenter's were found", checked)
+	}
+}
+
 // The events that Karpenter knows are on the page, and who sends them is true.
 func TestKarpentersEventsAreOnThePage(t *testing.T) {
 	u := newUsers(t)
@@ -263,23 +320,10 @@ func TestKarpentersEventsAreOnThePage(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\t(\w+)\s+= "(\w+)"$`).FindAllStringSubmatch(u.theirs["events"], -1) {
 		real = append(real, m[2])
 	}
-	inline := regexp.MustCompile(`Reason:\s+"(\w+)"`)
-	makes := regexp.MustCompile(`(?s)\nfunc (\w+)\([^\n]*(?:events\.Event|\[\]events\.Event)[^\n]*\{\n(.*?)\n\}\n`)
-	functions := map[string][]string{} // by reason, "package.Function"
-	for folder, text := range u.theirs {
-		for _, f := range makes.FindAllStringSubmatch(text, -1) {
-			for _, m := range regexp.MustCompile(`Reason:\s+(?:events\.(\w+)|"(\w+)")`).FindAllStringSubmatch(f[2], -1) {
-				reason := m[2]
-				if m[1] != "" {
-					reason = regexp.MustCompile(`\t` + m[1] + `\s+= "(\w+)"`).FindStringSubmatch(u.theirs["events"])[1]
-				}
-				functions[reason] = append(functions[reason], folder+"."+f[1])
-			}
-			for _, m := range inline.FindAllStringSubmatch(f[2], -1) {
-				if !slices.Contains(real, m[1]) {
-					real = append(real, m[1])
-				}
-			}
+	functions, inline := u.eventFunctions()
+	for _, reason := range inline {
+		if !slices.Contains(real, reason) {
+			real = append(real, reason)
 		}
 	}
 	table := page(t)["Events"]

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -42,7 +42,7 @@ const Condition = "ConfigurationSound"
 
 // ReasonSound is the reason of the condition, and of the event, when nothing is unwise any
 // more. The reasons of findings are the codes of package poollint.
-const ReasonSound = "ConfigurationSound"
+const ReasonSound = event.ReasonSound
 
 const sound = "Nothing about the NodePool is unwise"
 
@@ -196,28 +196,12 @@ func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, found []poollint
 		return false, err
 	}
 	if len(found) == 0 {
-		l.publish(pool, corev1.EventTypeNormal, ReasonSound, sound)
+		l.Recorder.Publish(event.Sound(pool, sound))
 	}
 	for i := range found {
 		if f := &found[i]; !strings.Contains(before, inCondition(f)) {
-			l.publish(pool, corev1.EventTypeWarning, ReasonOf(f), f.Text())
+			l.Recorder.Publish(event.Unwise(pool, f))
 		}
 	}
 	return true, nil
-}
-
-// ReasonOf is the reason of the event about a finding. That a NodePool can buy nothing has
-// the one by which Karpenter's users know it.
-func ReasonOf(f *poollint.Finding) string {
-	if f.Code == poollint.NothingToBuy {
-		return events.NoCompatibleInstanceTypes
-	}
-	return string(f.Code)
-}
-
-func (l *Loop) publish(pool *karpv1.NodePool, kind, reason, message string) {
-	l.Recorder.Publish(events.Event{
-		InvolvedObject: pool, Type: kind, Reason: reason, Message: message,
-		DedupeValues: []string{string(pool.UID), pool.ResourceVersion, message},
-	})
 }

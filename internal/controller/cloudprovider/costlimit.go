@@ -17,13 +17,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // ReasonLimitReached is the reason of a NodeClaim that gets no machine because its NodePool
 // would cost more per hour than its limit, and of the event that says so.
-const ReasonLimitReached = "LimitReached"
+const ReasonLimitReached = event.ReasonLimitReached
 
 // limitReached says that a NodePool's limit in dollars leaves too little for a machine.
 type limitReached struct{ text string }
@@ -80,7 +81,7 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if !errors.As(err, &dear) || dear.Next.Offering.Price+perNode <= room.left {
 		return machine, err
 	}
-	p.warnings.tell(claim, ReasonLimitReached, room.short)
+	p.recorder.Publish(event.LimitOfClaim(claim, room.short))
 	if pool.Spec.Replicas != nil {
 		return machine, &limitReached{room.short}
 	}

@@ -87,7 +87,9 @@ func TestPurchasesAtOnceStayWithinLimitInDollars(t *testing.T) {
 						t.Errorf("the claim does not end with the limit as its reason: %v", err)
 					}
 				}
-				if !slices.ContainsFunc(w.events, func(e string) bool { return strings.HasPrefix(e, "LimitReached: the limit of $0.600/h") }) {
+				if !slices.ContainsFunc(w.events, func(e string) bool {
+					return strings.HasPrefix(e, "LimitReached: No machine is bought: the limit of $0.600/h")
+				}) {
 					t.Errorf("the events are %q", w.events)
 				}
 				if _, failed := buyAll(t, w, claims[:1]); (len(failed) > 0) != (claims[0].Status.ProviderID == "") {

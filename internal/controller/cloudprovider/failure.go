@@ -17,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/mask"
 )
@@ -79,7 +80,7 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable
 			return err
 		}
 	}
-	p.warnings.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
+	p.recorder.Publish(event.GivenUpByAzure(claim, failure))
 	if err := p.kube.Delete(ctx, claim); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil

@@ -28,7 +28,7 @@ type ClassFinder struct {
 	azure    *azure.Provider
 	server   discovery.ServerVersionInterface
 	windows  *windows
-	warnings *warnings
+	recorder *laterRecorder
 	dns      localDNS
 	// encryption is what Azure last said of encryption at host.
 	encryption hostEncryption

@@ -17,16 +17,13 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // localDNSFrom is the Kubernetes version from which mode Preferred may mean
 // enabled. AKS has not named one yet: this one stands for it, and comes after all
 // that there are.
 const localDNSFrom = "1.99.0"
-
-// reasonLocalDNSUnknown is the reason of the event on a class whose mode Preferred
-// could not be looked into.
-const reasonLocalDNSUnknown = "LocalDNSUnknown"
 
 // LocalDNS decides whether machines run a DNS cache. Mode Preferred leaves it to what
 // the cluster has: what could break by a cache is not given one, and what has one keeps
@@ -47,7 +44,7 @@ func (f *ClassFinder) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass)
 	}
 	obstacle, err := f.dns.obstacle(ctx, class)
 	if apierrors.IsForbidden(err) {
-		f.warnings.tell(class, reasonLocalDNSUnknown, "spec.localDNS.mode Preferred counts as disabled: "+err.Error())
+		f.recorder.Publish(event.LocalDNSUnknown(class, err))
 		return v1beta1.LocalDNSStateDisabled, nil
 	}
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // knowing is a cluster that has the kinds of policies of one engine, and a policy
@@ -121,7 +122,7 @@ func TestPreferredLocalDNSWithReadErrorOrWithoutPermission(t *testing.T) {
 		if state, err := w.port.Classes.LocalDNS(t.Context(), class); err != nil || state != v1beta1.LocalDNSStateDisabled {
 			t.Errorf("without permission: %s, %v, want %s", state, err, v1beta1.LocalDNSStateDisabled)
 		}
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], reasonLocalDNSUnknown+": ") || !strings.Contains(w.events[0], "networkpolicies") {
+		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], event.ReasonLocalDNSUnknown+": ") || !strings.Contains(w.events[0], "networkpolicies") {
 			t.Errorf("events %q", w.events)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // mapFor is how long the ConfigMap of the maintenance window is believed.
@@ -27,7 +28,7 @@ type windowMap struct {
 // windows knows when the cluster may be maintained. It is safe for concurrent use.
 type windows struct {
 	azure    *azure.Provider
-	warnings *warnings
+	recorder *laterRecorder
 	// configMap is used where the cluster's own schedule cannot be read.
 	configMap windowMap
 }
@@ -65,7 +66,7 @@ func (w *windows) mayUpgrade(ctx context.Context, class *v1beta1.AKSNodeClass) b
 func (w *windows) may(ctx context.Context, class *v1beta1.AKSNodeClass, name, what string) bool {
 	window, err := w.current(ctx, name)
 	if err != nil {
-		w.warnings.tell(class, "MaintenanceWindowUnknown", "Machines are not replaced for "+what+": "+err.Error())
+		w.recorder.Publish(event.WindowUnknown(class, what, err))
 		return false
 	}
 	open, _ := window.Open(time.Now())

@@ -14,15 +14,9 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// ReasonPrice is the reason of the event that a machine costs another price than planned.
-const ReasonPrice = "PriceDiffers"
-
-// ReasonProvisioned is the reason of the event that says what was bought, which AKS's pages
-// on node auto-provisioning look for.
-const ReasonProvisioned = "Provisioned"
 
 // sameWithin is by which part a price may differ from the planned one without an event.
 const sameWithin = 0.01
@@ -39,18 +33,16 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 	}
 	paid := offering.Price + p.nodeCost(ctx, claim)
 	created.Annotations[v1beta1.AnnotationPaidPrice] = strconv.FormatFloat(paid.Dollars(), 'f', -1, 64)
-	where := ""
+	bought := event.Bought{Size: machine.Size, CapacityType: machine.CapacityType, Paid: paid}
 	if offering.Zone != instancetype.RegionalZone {
-		where = " in " + offering.Zone
+		bought.Zone = offering.Zone
 	}
-	p.warnings.note(claim, ReasonProvisioned, fmt.Sprintf("%s %s%s was bought at %s", machine.Size, machine.CapacityType, where, paid))
-	planned := hourly(claim, v1beta1.AnnotationPlannedPrice).Dollars()
-	if planned == 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
+	p.recorder.Publish(event.Provisioned(claim, bought))
+	planned := hourly(claim, v1beta1.AnnotationPlannedPrice)
+	if planned == 0 || math.Abs(paid.Dollars()/planned.Dollars()-1) <= sameWithin {
 		return
 	}
-	p.warnings.tell(claim, ReasonPrice, fmt.Sprintf(
-		"%s %s was bought at %s instead of the planned $%.3f/h (%+.0f%%): Azure refused what was cheaper, or prices have changed",
-		machine.Size, machine.CapacityType, paid, planned, 100*(paid.Dollars()/planned-1)))
+	p.recorder.Publish(event.PriceDiffers(claim, bought, planned))
 }
 
 // nodeCost is what the nodes of a claim's NodePool cost per hour beside machine and disk.

@@ -16,7 +16,7 @@
 //   - class.go, order.go: API objects to azure's values
 //   - labels.go: the labels of Azure's nodes
 //   - garbage.go, inplace.go: machines without a claim, machines to be updated
-//   - warnings.go: events
+//   - recorder.go: events
 //   - overlays.go: what NodeOverlays make of catalogues
 //   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
 //   - finder.go: the status of AKSNodeClasses
@@ -48,6 +48,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -65,7 +66,7 @@ type Port struct {
 	kube     client.Client
 	azure    *azure.Provider
 	classes  classReader
-	warnings *warnings
+	recorder *laterRecorder
 	catalogs *catalogs
 	windows  *windows
 	leaving  departures
@@ -81,12 +82,12 @@ var _ karpcloud.CloudProvider = (*Port)(nil)
 // and the control plane's version from server. It takes over the provider's
 // OnFailed.
 func New(kube client.Client, server discovery.ServerVersionInterface, provider *azure.Provider) *Port {
-	warn := &warnings{}
-	window := &windows{azure: provider, warnings: warn}
+	recorder := &laterRecorder{}
+	window := &windows{azure: provider, recorder: recorder}
 	p := &Port{
-		kube: kube, azure: provider, classes: classReader{kube}, warnings: warn, windows: window,
+		kube: kube, azure: provider, classes: classReader{kube}, recorder: recorder, windows: window,
 		catalogs: &catalogs{classes: classReader{kube}, azure: provider, converted: map[string]*converted{}},
-		Classes:  &ClassFinder{azure: provider, server: server, windows: window, warnings: warn, dns: localDNS{azure: provider, direct: kube}},
+		Classes:  &ClassFinder{azure: provider, server: server, windows: window, recorder: recorder, dns: localDNS{azure: provider, direct: kube}},
 		InPlace:  &InPlaceUpdater{azure: provider}, costs: &costLimits{granted: map[string]model.Money{}},
 		Garbage: &Collector{kube: kube, azure: provider},
 	}
@@ -95,7 +96,7 @@ func New(kube client.Client, server discovery.ServerVersionInterface, provider *
 }
 
 // Record makes the port publish events, as soon as there is a recorder.
-func (p *Port) Record(r events.Recorder) { p.warnings.publishTo(r) }
+func (p *Port) Record(r events.Recorder) { p.recorder.publishTo(r) }
 
 // ReadDirectly sets how rarely needed objects are read, past any cache: a cache
 // would watch all of their kind. Without it they are read like all others. Call it
@@ -152,7 +153,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	class, err := p.classes.get(ctx, claim.Spec.NodeClassRef)
 	if apierrors.IsNotFound(err) {
 		err := fmt.Errorf("AKSNodeClass %q does not exist or is being deleted", claim.Spec.NodeClassRef.Name)
-		p.warnings.tell(claim, "NodeClassResolutionError", err.Error())
+		p.recorder.Publish(event.ClassMissing(claim, err))
 		return nil, karpcloud.NewInsufficientCapacityError(err)
 	}
 	if err != nil {
@@ -250,7 +251,7 @@ func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	}
 	if failure := unavailable.Classify(err); failure != nil && failure.Advice() != "" {
 		// Karpenter asks again after pauses that grow to a minute; a person has to act.
-		p.warnings.tell(claim, failure.Reason(), fmt.Sprintf("the machine cannot be deleted and is paid for: %v", failure))
+		p.recorder.Publish(event.Undeletable(claim, failure.Reason(), failure.Code, failure.Advice()))
 	}
 	return err
 }
@@ -357,7 +358,7 @@ func (p *Port) Reboot(ctx context.Context, claim *karpv1.NodeClaim, _ string) er
 		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", claim.Name, err))
 	}
 	if failure := unavailable.Classify(err); failure != nil && failure.Advice() != "" {
-		p.warnings.tell(claim, failure.Reason(), fmt.Sprintf("the machine cannot be restarted: %v", failure))
+		p.recorder.Publish(event.Unrestartable(claim, failure.Reason(), failure.Code, failure.Advice()))
 		return karpcloud.NewNodeRebootFailedError(err)
 	}
 	return err

@@ -116,7 +116,7 @@ func TestLockedMachineIsToldAndDeletedLater(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if len(w.events) == 0 || !strings.HasPrefix(w.events[0], "ResourceLocked: the machine cannot be deleted and is paid for: ScopeLocked") ||
+		if len(w.events) == 0 || !strings.HasPrefix(w.events[0], "ResourceLocked: The machine cannot be deleted and is paid for (ScopeLocked): remove the lock") ||
 			!strings.Contains(w.events[0], "az lock list --resource-group") {
 			t.Errorf("the events are %q", w.events)
 		}

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpevents "sigs.k8s.io/karpenter/pkg/events"
 	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -284,7 +284,7 @@ func (dr *drainer) delete(ctx context.Context, c *Record, r Removed) error {
 	}
 	node := &corev1.Node{}
 	if err := dr.kube.Get(ctx, client.ObjectKey{Name: r.Node}, node); err == nil {
-		dr.recorder.Publish(events.Terminating(node, claim, string(c.Reason))...)
+		dr.recorder.Publish(event.Terminating(node, claim, c.Reason)...)
 	}
 	pool := &karpv1.NodePool{} // one that is gone by now has no policy
 	if err := dr.kube.Get(ctx, client.ObjectKey{Name: r.Pool}, pool); client.IgnoreNotFound(err) != nil {

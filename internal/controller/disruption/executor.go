@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpevents "sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -199,7 +199,7 @@ func (e *executor) replaced(ctx context.Context, c *command) (bool, error) {
 			return false, err
 		}
 		if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
-			e.recorder.Publish(events.WaitingOnReadiness(claim))
+			e.recorder.Publish(event.WaitingOnReadiness(claim))
 			there = false
 			continue
 		}
@@ -280,5 +280,5 @@ func (e *executor) reportRolledBack(ctx context.Context, c *command, r Removed) 
 	if err != nil || claim == nil || e.marker.kube.Get(ctx, client.ObjectKey{Name: r.Node}, node) != nil {
 		return
 	}
-	e.recorder.Publish(events.Blocked(node, claim, fmt.Sprintf("Disruption was rolled back: %s", c.failure.message))...)
+	e.recorder.Publish(event.RolledBack(node, claim, c.failure.message)...)
 }

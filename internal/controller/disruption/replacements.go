@@ -9,10 +9,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpevents "sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -45,7 +45,7 @@ func (r *replacements) create(ctx context.Context, c *Record, draft *karpv1.Node
 	case err == nil:
 		r.mirror.Expect(claim)
 		r.cluster.UpdateNodeClaim(claim)
-		r.recorder.Publish(events.Launching(claim, string(c.Reason)))
+		r.recorder.Publish(event.Replacing(claim, c.Reason))
 		r.metrics.ReplacementCreated(c.Reason, claim)
 		return nil
 	case !nodeclaims.MaybeCreated(err):

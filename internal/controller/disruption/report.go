@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpevents "sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -90,7 +90,7 @@ func (r *reporter) reportKept(ctx context.Context, input *fleet.DisruptionInput,
 			k = blocked // it would go whatever that costs
 		}
 		if k != silent && sent < reportAtOnce {
-			r.publish(ctx, k, node, st.Message)
+			r.publish(ctx, k, node, st.Reason, st.Message)
 			reported[node.Name] = report{st.Reason, now}
 			sent++
 		}
@@ -98,14 +98,14 @@ func (r *reporter) reportKept(ctx context.Context, input *fleet.DisruptionInput,
 	r.lastReported = reported
 }
 
-func (r *reporter) publish(ctx context.Context, k kind, node *model.Node, message string) {
+func (r *reporter) publish(ctx context.Context, k kind, node *model.Node, reason model.Reason, message string) {
 	object, claim := r.objects(ctx, node.Name, node.Claim)
 	if object == nil {
 		return
 	}
 	if k == blocked {
-		r.recorder.Publish(events.Blocked(object, claim, message)...)
+		r.recorder.Publish(event.KeptBlocked(object, claim, reason, message)...)
 		return
 	}
-	r.recorder.Publish(events.Unconsolidatable(object, claim, message)...)
+	r.recorder.Publish(event.Unconsolidatable(object, claim, reason, message)...)
 }

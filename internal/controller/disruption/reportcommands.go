@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 )
@@ -30,7 +30,7 @@ func (r *reporter) reportPools(p *model.DisruptionProblem, pools map[string]*kar
 		for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptDrifted, model.DisruptUnderutilized,
 			model.DisruptUnhealthy} {
 			if allowed, limited := policy.Budgeted[reason]; limited && allowed == 0 {
-				r.recorder.Publish(events.NodePoolBlockedForDisruptionReason(pool, karpv1.DisruptionReason(reason)))
+				r.recorder.Publish(event.NodePoolBlocked(pool, reason))
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func (r *reporter) reportChosen(ctx context.Context, begun []*command) {
 				return
 			}
 			if node, claim := r.objects(ctx, n.Node, n.Claim); node != nil {
-				r.recorder.Publish(events.ConsolidationCandidate(node, claim, inWords(&c.Record, n), c.Saving)...)
+				r.recorder.Publish(event.Candidate(node, claim, inWords(&c.Record, n), model.USD(c.Saving))...)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (r *reporter) reportChosen(ctx context.Context, begun []*command) {
 func (r *reporter) reportRefused(ctx context.Context, was *Record, nodes []Removed, why string) {
 	for _, n := range nodes[:min(len(nodes), reportAtOnce)] {
 		if node, claim := r.objects(ctx, n.Node, n.Claim); node != nil {
-			r.recorder.Publish(events.ConsolidationRejected(node, claim, inWords(was, n), why, was.Saving)...)
+			r.recorder.Publish(event.Rejected(node, claim, inWords(was, n), why, model.USD(was.Saving))...)
 		}
 	}
 }
@@ -75,13 +75,11 @@ func (r *reporter) reportScores(
 		switch {
 		case !s.Approved || pool == nil:
 		case len(s.Nodes) > 1:
-			r.recorder.Publish(events.ConsolidationApprovedMultiNode(pool, s.Score(), 1.0/eligibility.BalancedK, eligibility.BalancedK,
-				100*s.Saving, 100*s.Disruption))
+			r.recorder.Publish(event.ApprovedTogether(pool, s, eligibility.BalancedK))
 		default:
 			of := &p.Problem.Nodes[s.Nodes[0]]
 			if node, claim := r.objects(ctx, of.Name, of.Claim); node != nil {
-				r.recorder.Publish(events.ConsolidationApproved(node, claim, s.Score(), 1.0/eligibility.BalancedK, eligibility.BalancedK,
-					100*s.Saving, 100*s.Disruption)...)
+				r.recorder.Publish(event.Approved(node, claim, s, eligibility.BalancedK)...)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func TestNodePoolIsToldThatItsBudgetBlocks(t *testing.T) {
 func TestNodesAreToldThatTheyAreCandidates(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
-	const told = "(part of 2-node consolidation) (savings: $1.40)"
+	const told = "(part of 2-node consolidation) (savings: $1.400/h)"
 	for _, name := range []string{"node-a", "node-b", "a", "b"} {
 		if !w.recorder.has("ConsolidationCandidate "+name+": Consolidation candidate: replace: [node-") || !w.recorder.has(told) {
 			t.Errorf("%s is not told: %q", name, w.recorder.lines)

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
@@ -27,8 +27,8 @@ const Condition = "Frozen"
 
 // The reasons of events and of the condition.
 const (
-	ReasonFrozen = "Frozen"
-	ReasonThawed = "Thawed"
+	ReasonFrozen = event.ReasonFrozen
+	ReasonThawed = event.ReasonThawed
 )
 
 // Loop keeps the conditions. It is a manager's runnable.
@@ -66,25 +66,22 @@ func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool) error {
 	stored := pool.DeepCopy()
 	conditions := pool.StatusConditions(status.WithClock(l.Clock))
 	before := conditions.Get(Condition)
-	reason, text := ReasonThawed, "Nodes may be removed voluntarily"
+	text, told := "Nodes may be removed voluntarily", event.Thawed
 	switch {
 	case frozen.Holds(l.Clock.Now()):
-		reason, text = ReasonFrozen, "No node is removed voluntarily "+frozen.String()
+		text, told = "No node is removed voluntarily "+frozen.String(), event.Frozen
 		if before.IsTrue() && before.Message == text {
 			return nil
 		}
-		conditions.SetTrueWithReason(Condition, reason, text)
+		conditions.SetTrueWithReason(Condition, ReasonFrozen, text)
 	case before.IsTrue():
-		conditions.SetFalse(Condition, reason, text)
+		conditions.SetFalse(Condition, ReasonThawed, text)
 	default:
 		return nil
 	}
 	if written, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); !written {
 		return err
 	}
-	l.Recorder.Publish(events.Event{
-		InvolvedObject: pool, Type: corev1.EventTypeNormal, Reason: reason, Message: text,
-		DedupeValues: []string{string(pool.UID), text},
-	})
+	l.Recorder.Publish(told(pool, text))
 	return nil
 }

@@ -29,13 +29,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // Condition is what says on a node that its machine will be taken back.
 const Condition corev1.NodeConditionType = "PreemptionScheduled"
-
-// Reason is the reason of the events.
-const Reason = "SpotEviction"
 
 // Controller gives up the NodeClaims of machines that Azure takes back.
 type Controller struct {
@@ -97,13 +96,7 @@ func (c *Controller) Reconcile(ctx context.Context, node *corev1.Node) (reconcil
 		if c.evicted != nil {
 			c.evicted(node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone])
 		}
-		for _, o := range []client.Object{claim, node} {
-			c.recorder.Publish(events.Event{
-				InvolvedObject: o, Type: corev1.EventTypeWarning, Reason: Reason,
-				Message:      "Azure takes the spot machine back within seconds; its pods are moved",
-				DedupeValues: []string{string(o.GetUID()), o.GetName()},
-			})
-		}
+		c.recorder.Publish(event.SpotEviction(claim, node)...)
 	}
 	return reconcile.Result{}, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // Whatever a controller says in an event, it is one line of at most 200 characters that begins as
@@ -35,7 +37,7 @@ func TestEventsAreOneShortLine(t *testing.T) {
 				got, _, _ = strings.Cut(got, "map[")
 				got = strings.TrimSpace(got)
 				n := utf8.RuneCountInString(got)
-				if n > mostEvent || !strings.HasPrefix(got, verdict) || strings.Contains(got, "\n") || strings.Contains(got, "swordfish") || !utf8.ValidString(got) {
+				if n > event.Most || !strings.HasPrefix(got, verdict) || strings.Contains(got, "\n") || strings.Contains(got, "swordfish") || !utf8.ValidString(got) {
 					t.Errorf("%d characters: %q", n, got)
 				}
 			}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -27,14 +27,14 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
-	disruptionevents "sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
-	"sigs.k8s.io/karpenter/pkg/controllers/node/legacyrepair"
 	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/metrics"
 	nodeutils "sigs.k8s.io/karpenter/pkg/utils/node"
 	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 	"sigs.k8s.io/karpenter/pkg/utils/pretty"
+
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // repair finds unhealthy nodes where Karpenter's disruption loop, of which that is a part,
@@ -104,7 +104,7 @@ func (r *repair) Name() string { return "node.health" }
 func (r *repair) Register(_ context.Context, m manager.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named(r.Name()).
 		For(&corev1.Node{}, builder.WithPredicates(nodeutils.IsManagedPredicateFuncs(r.cloud), predicate.Funcs{
-			UpdateFunc: func(e event.UpdateEvent) bool { // not at each heartbeat
+			UpdateFunc: func(e ctrlevent.UpdateEvent) bool { // not at each heartbeat
 				before, ok := e.ObjectOld.(*corev1.Node)
 				now, is := e.ObjectNew.(*corev1.Node)
 				return !ok || !is || !health.MatchInputsEqual(before, now)
@@ -167,8 +167,7 @@ func (r *repair) act(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim
 		return again, err
 	}
 	if pool != nil && r.allowed(pool) <= 0 {
-		r.recorder.Publish(disruptionevents.Blocked(node, claim,
-			fmt.Sprintf("Repair is blocked by the budgets of NodePool %s", pool.Name))...)
+		r.recorder.Publish(event.RepairBlocked(node, claim, "the budgets of NodePool "+pool.Name)...)
 		return again, nil
 	}
 	switch {
@@ -289,14 +288,13 @@ func shorter(x, y *time.Duration) bool { return x != nil && (y == nil || *x < *y
 func (r *repair) vetoed(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) ([]events.Event, error) {
 	for _, annotations := range []map[string]string{node.Annotations, claim.Annotations} {
 		if annotations[v1.DoNotRepairAnnotationKey] == "true" {
-			return disruptionevents.Blocked(node, claim, "Repair is blocked by the annotation "+v1.DoNotRepairAnnotationKey), nil
+			return event.RepairBlocked(node, claim, "the annotation "+v1.DoNotRepairAnnotationKey), nil
 		}
 	}
 	name, pooled := claim.Labels[v1.NodePoolLabelKey]
 	many, err := r.manyUnhealthy(ctx, name, pooled)
 	if err != nil || many {
-		return legacyrepair.NodeRepairBlockedUnmanagedNodeClaim(node, claim,
-			"more than "+unhealthyAtMost+" nodes are unhealthy in the nodepool"), err
+		return event.TooManyUnhealthy(node, claim, unhealthyAtMost), err
 	}
 	return nil, nil
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
@@ -29,9 +29,9 @@ const Condition = "LimitReached"
 
 // The reasons of events and of the condition.
 const (
-	ReasonReached = "LimitReached"
-	ReasonInvalid = "LimitInvalid"
-	ReasonRoom    = "LimitLeavesRoom"
+	ReasonReached = event.ReasonLimitReached
+	ReasonInvalid = event.ReasonLimitInvalid
+	ReasonRoom    = event.ReasonLimitLeavesRoom
 )
 
 // Loop keeps the conditions. It is a manager's runnable.
@@ -78,17 +78,17 @@ func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, reached string, 
 	stored := pool.DeepCopy()
 	conditions := pool.StatusConditions(status.WithClock(l.Clock))
 	before := conditions.Get(Condition)
-	reason, text, kind := ReasonRoom, "No limit keeps a machine from being bought", corev1.EventTypeNormal
+	reason, text, told := ReasonRoom, "No limit keeps a machine from being bought", event.LimitLeavesRoom
 	switch {
 	case invalid != nil:
-		reason, text, kind = ReasonInvalid, "Nothing is bought: "+invalid.Error(), corev1.EventTypeWarning
+		reason, text, told = ReasonInvalid, "Nothing is bought: "+invalid.Error(), event.LimitInvalid
 	case reached != "":
-		reason, text, kind = ReasonReached, reached, corev1.EventTypeWarning
+		reason, text, told = ReasonReached, reached, event.LimitReached
 	}
 	switch {
-	case kind == corev1.EventTypeNormal && !before.IsTrue():
+	case reason == ReasonRoom && !before.IsTrue():
 		return nil
-	case kind == corev1.EventTypeNormal:
+	case reason == ReasonRoom:
 		conditions.SetFalse(Condition, reason, text)
 	case before.IsTrue() && before.Message == text:
 		return nil
@@ -98,9 +98,6 @@ func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, reached string, 
 	if written, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); !written {
 		return err
 	}
-	l.Recorder.Publish(events.Event{
-		InvolvedObject: pool, Type: kind, Reason: reason, Message: text,
-		DedupeValues: []string{string(pool.UID), text},
-	})
+	l.Recorder.Publish(told(pool, text))
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
@@ -30,12 +30,6 @@ const every = time.Second
 
 // ReasonUnknown is why nothing is bought before the mode was read for the first time.
 const ReasonUnknown = "ModeUnknown"
-
-// The reasons of the events on the object.
-const (
-	ReasonSwitchedOn  = "SwitchedOn"
-	ReasonSwitchedOff = "SwitchedOff"
-)
 
 // Keeper keeps the one NodeAutoProvisioning. It is a manager's runnable that works on the
 // leader alone; Finding may be asked from anywhere.
@@ -133,14 +127,7 @@ func (k *Keeper) tell(before, now *v1alpha1.NodeAutoProvisioning) {
 	if before == nil || before.Spec.Mode == now.Spec.Mode {
 		return
 	}
-	event := events.Event{
-		InvolvedObject: now, Type: corev1.EventTypeNormal, Reason: ReasonSwitchedOn, Message: "Nodes are provisioned",
-		DedupeValues: []string{string(now.UID), now.ResourceVersion},
-	}
-	if now.Spec.Mode == v1alpha1.ModeManual {
-		event.Reason, event.Message = ReasonSwitchedOff, "Nothing is bought, and nothing is removed voluntarily"
-	}
-	k.Recorder.Publish(event)
+	k.Recorder.Publish(event.Switched(now))
 }
 
 // fill writes into the status what is true now.

@@ -4,16 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -22,13 +20,11 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 )
 
 // remindEvery is how often a class that waits for its NodeClaims says so.
 const remindEvery = 10 * time.Minute
-
-// ReasonWaiting is the reason of the event on a deleted class that is in use.
-const ReasonWaiting = "WaitingOnNodeClaimTermination"
 
 // Termination keeps a deleted class until the last NodeClaim that uses it is
 // gone: without the class nothing could tell how to delete the machine.
@@ -55,9 +51,9 @@ func (t *Termination) Register(_ context.Context, mgr manager.Manager) error {
 // deletionsOnly lets pass what may release a class.
 func deletionsOnly() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		CreateFunc:  func(ctrlevent.CreateEvent) bool { return false },
+		UpdateFunc:  func(ctrlevent.UpdateEvent) bool { return false },
+		GenericFunc: func(ctrlevent.GenericEvent) bool { return false },
 	}
 }
 
@@ -102,20 +98,9 @@ func (t *Termination) patchFinalizers(ctx context.Context, stored, class *v1beta
 }
 
 func waiting(class *v1beta1.AKSNodeClass, claims []karpv1.NodeClaim) events.Event {
-	const shown = 5
 	var names []string
-	for i := range claims[:min(len(claims), shown)] {
+	for i := range claims {
 		names = append(names, claims[i].Name)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(claims) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return events.Event{
-		InvolvedObject: class,
-		Type:           corev1.EventTypeNormal,
-		Reason:         ReasonWaiting,
-		Message:        "Waiting on NodeClaim termination for " + text,
-		DedupeValues:   []string{string(class.UID)},
-	}
+	return event.WaitingOnClaims(class, names)
 }

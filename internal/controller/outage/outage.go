@@ -12,25 +12,19 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 )
 
 // every is how often the loop looks. It reads memory alone.
 const every = time.Second
-
-// The reasons of the events.
-const (
-	ReasonPaused  = "LaunchesPaused"
-	ReasonResumed = "LaunchesResumed"
-)
 
 // Loop keeps the condition of all classes. It is a manager's runnable.
 type Loop struct {
@@ -147,12 +141,9 @@ func (l *Loop) tellNodePools(ctx context.Context, w Watch, f Finding) error {
 }
 
 func (l *Loop) publish(object client.Object, w Watch, f Finding) {
-	event := events.Event{
-		InvolvedObject: object, Type: corev1.EventTypeWarning, Reason: ReasonPaused, Message: f.Message,
-		DedupeValues: []string{string(object.GetUID()), w.Condition, f.Reason, object.GetResourceVersion()},
-	}
 	if f == (Finding{}) {
-		event.Type, event.Reason, event.Message = corev1.EventTypeNormal, ReasonResumed, w.Resumed
+		l.Recorder.Publish(event.LaunchesResumed(object, w.Resumed, w.Condition))
+		return
 	}
-	l.Recorder.Publish(event)
+	l.Recorder.Publish(event.LaunchesPaused(object, f.Message, w.Condition, f.Reason))
 }

@@ -11,11 +11,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
@@ -36,19 +35,6 @@ const (
 	again = 5 * time.Second
 	// holds is how long what was known of a row counts while it cannot be read.
 	holds = time.Hour
-)
-
-// The reasons of the events on the NodeAutoProvisioning.
-const (
-	ReasonNotMet = "PrerequisiteNotMet"
-	ReasonMet    = "PrerequisiteMet"
-)
-
-// mostEvent is the length of the message of an event, in bytes, which leaves what to do the
-// last mostFix of them.
-const (
-	mostEvent = 200
-	mostFix   = 80
 )
 
 // Loop looks again and again. It is a manager's runnable that works on the leader alone;
@@ -160,29 +146,13 @@ func (l *Loop) held(results []prerequisites.Result) []prerequisites.Result {
 // tell publishes that a row is not met any more, or is met again.
 func (l *Loop) tell(object *v1alpha1.NodeAutoProvisioning, r *prerequisites.Result) {
 	at := slices.Index(l.unmet, r.Name)
-	event := events.Event{InvolvedObject: object, DedupeValues: []string{string(object.UID), r.Name, l.Clock.Now().String()}}
+	now := l.Clock.Now().String()
 	switch {
 	case r.Verdict == prerequisites.OK && at >= 0:
 		l.unmet = slices.Delete(l.unmet, at, at+1)
-		event.Type, event.Reason = corev1.EventTypeNormal, ReasonMet
-		event.Message = fmt.Sprintf("Prerequisite %d %s is met", r.Number, r.Name)
+		l.Recorder.Publish(event.PrerequisiteMet(object, r, now))
 	case r.Verdict != prerequisites.OK && r.Verdict != prerequisites.Unknown && at < 0:
 		l.unmet = append(l.unmet, r.Name)
-		event.Type, event.Reason = corev1.EventTypeWarning, ReasonNotMet
-		event.Message = notMet(r)
-	default:
-		return
+		l.Recorder.Publish(event.PrerequisiteNotMet(object, r, now))
 	}
-	l.Recorder.Publish(event)
-}
-
-// notMet says in an event what is not met, and what to do: the fix where it is short, or the
-// command that says it. What is too long of what was found is cut.
-func notMet(r *prerequisites.Result) string {
-	verdict := fmt.Sprintf("Prerequisite %d %s is not met (%s): ", r.Number, r.Name, r.Verdict)
-	next := ". Mend it: " + r.Fix
-	if r.Fix == "" || len(next) > mostFix || strings.Contains(r.Fix, "\n") {
-		next = ". nap doctor says how to mend it"
-	}
-	return verdict + clip(strings.TrimSuffix(r.Finding, "."), mostEvent-len(verdict)-len(next)) + next
 }

@@ -41,7 +41,7 @@ func TestPoolWithoutRegistrationsBuysOneMachine(t *testing.T) {
 	w.sync()
 	w.plan()
 	w.wantClaims(1)
-	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "NodePool general, which would take it, buys nothing: machines of NodePool general did not register") {
+	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "NodePool general, which would take it, buys nothing: machines did not register") {
 		t.Errorf("the events are %q, want the NodePool that buys nothing", got)
 	}
 }

@@ -23,9 +23,8 @@ type backoff struct {
 
 // heldPods are pods of one workload for which nothing is bought in this round.
 type heldPods struct {
-	workload purchasebackoff.Workload
-	pods     []model.PodRef
-	record   purchasebackoff.Record
+	pods   []model.PodRef
+	record purchasebackoff.Record
 }
 
 // apply looks at what became of earlier purchases, and takes the pods out of the
@@ -82,7 +81,7 @@ func (b *backoff) hold(in *planInputs) []heldPods {
 				return false
 			}
 			if held[w] == nil {
-				held[w] = &heldPods{workload: w, record: known}
+				held[w] = &heldPods{record: known}
 				order = append(order, w)
 			}
 			held[w].pods = append(held[w].pods, ref)
@@ -104,9 +103,9 @@ func (h *heldPods) text() string {
 	if len(r.Last) > 0 {
 		last = ": " + r.Last[len(r.Last)-1].Why
 	}
-	return fmt.Sprintf("no machine is bought for %s before %s, since %s led to no running pod%s. "+
-		"A change of the pods' template, a NodePool, an AKSNodeClass or a DaemonSet lets nap try sooner",
-		h.workload.Name(), r.Until.UTC().Format(time.TimeOnly+"Z"), inARow(r.Count), last)
+	return fmt.Sprintf("no machine is bought for it before %s, since %s led to no running pod%s; "+
+		"a change of the pods' template, a NodePool, an AKSNodeClass or a DaemonSet lets nap try sooner",
+		r.Until.UTC().Format(time.TimeOnly+"Z"), inARow(r.Count), last)
 }
 
 func inARow(n int) string {

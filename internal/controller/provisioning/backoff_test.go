@@ -11,10 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
@@ -68,7 +69,7 @@ func TestPodThatLandsNowhereStopsPurchases(t *testing.T) {
 				if len(bought) < 2 || len(bought) > 3 {
 					t.Fatalf("bought %d machines in ten minutes, at %v, want 2 or 3", len(bought), bought)
 				}
-				if got := w.recorder.of(ReasonPurchaseFailed); len(got) == 0 || !strings.Contains(got[0], "came and took none of its pods") {
+				if got := w.recorder.of(event.ReasonPurchaseFailed); len(got) == 0 || !strings.Contains(got[0], "came and took none of its pods") {
 					t.Errorf("the events are %q, want one that tells of the machine", got)
 				}
 				held := w.recorder.of("FailedScheduling")
@@ -109,7 +110,7 @@ func TestPurchaseThatLandsForgetsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, objects(nodePool(), waitingPods(1, "1"))...)
 		w.playFor(3*time.Minute, stayingTaint)
-		if got := w.recorder.of(ReasonPurchaseFailed); len(got) < 2 {
+		if got := w.recorder.of(event.ReasonPurchaseFailed); len(got) < 2 {
 			t.Fatalf("%d purchases failed, want 2 or more", len(got))
 		}
 		for _, claim := range w.claims() {
@@ -146,7 +147,7 @@ func TestClaimsThatEndAtOnceComeEverMoreSlowly(t *testing.T) {
 		if bought < 3 || bought > 8 {
 			t.Errorf("%d claims in a minute, want a few", bought)
 		}
-		if got := w.recorder.of(ReasonPurchaseFailed); len(got) == 0 || !strings.Contains(got[0], "ended without a machine") {
+		if got := w.recorder.of(event.ReasonPurchaseFailed); len(got) == 0 || !strings.Contains(got[0], "ended without a machine") {
 			t.Errorf("the events are %q, want one that tells of the claim", got)
 		}
 	})
@@ -186,7 +187,7 @@ func TestMachineThatCannotBootIsAFailedPurchase(t *testing.T) {
 		// The pod is planned again, as if its place had been taken back.
 		w.loop.reservations.claims = map[string]string{}
 		w.plan()
-		if got := w.recorder.of(ReasonPurchaseFailed); len(got) != 1 {
+		if got := w.recorder.of(event.ReasonPurchaseFailed); len(got) != 1 {
 			t.Errorf("the events are %q, want one about the machine that cannot boot", got)
 		}
 	})
@@ -236,7 +237,7 @@ func TestUnbootableMachineIsNoPlaceForPods(t *testing.T) {
 		if got := w.loop.reservations.claims; got["pod-0"] != broken.Name || got["pod-1"] != broken.Name || len(got) != 2 {
 			t.Errorf("places are %v, want both on %s", got, broken.Name)
 		}
-		if got := w.recorder.of(ReasonPurchaseFailed); len(got) != 2 || !strings.Contains(got[0], "its condition Booted says") {
+		if got := w.recorder.of(event.ReasonPurchaseFailed); len(got) != 2 || !strings.Contains(got[0], "its condition Booted says") {
 			t.Errorf("the events are %q, want one for each machine that does not become a node", got)
 		}
 	})
@@ -252,13 +253,13 @@ func TestUnbootableMachineOpensABatch(t *testing.T) {
 		before := w.claims()[0]
 		now := before
 		w.unboot(&now)
-		w.loop.triggers.claimChanged(w.ctx, event.UpdateEvent{ObjectOld: &before, ObjectNew: &before}, nil)
+		w.loop.triggers.claimChanged(w.ctx, ctrlevent.UpdateEvent{ObjectOld: &before, ObjectNew: &before}, nil)
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 		defer cancel()
 		if _, opened := w.loop.batch.Wait(ctx, func(context.Context, []Owner) bool { return false }); opened {
 			t.Error("a change of another kind opens a batch")
 		}
-		w.loop.triggers.claimChanged(w.ctx, event.UpdateEvent{ObjectOld: &before, ObjectNew: &now}, nil)
+		w.loop.triggers.claimChanged(w.ctx, ctrlevent.UpdateEvent{ObjectOld: &before, ObjectNew: &now}, nil)
 		begin := time.Now()
 		if _, opened := w.loop.batch.Wait(w.ctx, func(context.Context, []Owner) bool { return false }); !opened || time.Since(begin) > time.Second {
 			t.Errorf("the batch opened %v after %s", opened, time.Since(begin))

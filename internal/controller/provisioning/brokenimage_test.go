@@ -371,8 +371,8 @@ func (w *azureWorld) paused(failures int) {
 		"NodePool":     pool.StatusConditions().Get(karpv1.ConditionTypeNodeRegistrationHealthy),
 	} {
 		message := condition.Message
-		if !condition.IsFalse() || !strings.Contains(message, "machines in a row of AKSNodeClass default") ||
-			!strings.Contains(message, "exit code 51 (ERR_K8S_API_SERVER_CONN_FAIL") {
+		if !condition.IsFalse() || !strings.Contains(message, "machines in a row did not register as nodes") ||
+			!strings.Contains(message, "AKSNodeClass default") || !strings.Contains(message, "exit code 51 (ERR_K8S_API_SERVER_CONN_FAIL") {
 			w.t.Errorf("the condition of the %s: %v %s", what, condition.IsFalse(), message)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/cli"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
@@ -68,6 +69,7 @@ func TestEventAndCommandLineSayTheSame(t *testing.T) {
 	}
 	w := newWorld(t, objects(pool, all)...)
 	w.plan()
+	const longest = event.MostWaiting
 	events := map[string]string{}
 	for _, line := range w.recorder.of("FailedScheduling") {
 		name, text, _ := strings.Cut(strings.TrimPrefix(line, "Warning FailedScheduling "), ": ")
@@ -90,8 +92,8 @@ func TestEventAndCommandLineSayTheSame(t *testing.T) {
 		event := events[name]
 		delete(events, name)
 		// The event has as many parts of the message as fit.
-		for _, part := range regexp.MustCompile(`; nearest: |\)\. `).Split(event, -1) {
-			if event == "" || len(event) > eventLength || !strings.Contains(u.Message, part) {
+		for _, part := range regexp.MustCompile(`; nearest: |\); `).Split(event, -1) {
+			if event == "" || len(event) > longest || !strings.Contains(u.Message, part) {
 				t.Errorf("%s:\nthe event says %q,\nnap plan says  %q", name, event, u.Message)
 			}
 		}
@@ -99,7 +101,11 @@ func TestEventAndCommandLineSayTheSame(t *testing.T) {
 		_, rest, _ = strings.Cut(rest, ")")
 		said := nap(t, append([]string{"explain", "pod", u.Pod, "-v"}, files...)...)
 		out := strings.Join(strings.Fields(said), " ") // it is broken into lines for the screen
-		for _, part := range []string{why + ".", strings.TrimPrefix(strings.SplitN(rest, ". ", 2)[0], "; nearest: ")} {
+		parts := []string{why + "."}
+		if nearest, is := strings.CutPrefix(rest, "; nearest: "); is {
+			parts = append(parts, strings.SplitN(nearest, "; ", 2)[0])
+		}
+		for _, part := range parts {
 			if !strings.Contains(out, part) {
 				t.Errorf("%s: nap explain pod says\n%swithout %q", name, said, part)
 			}

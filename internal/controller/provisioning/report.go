@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
@@ -30,10 +31,6 @@ const (
 	explainedPerSecond = 10
 	explainedBurst     = 50
 )
-
-// eventLength is the most bytes that an event says about a pod, after Karpenter's own
-// words: with them, it has 200 characters. nap explain pod says all.
-const eventLength = 200 - len("Failed to schedule pod, ")
 
 // reporter tells what rounds did: users by events, Karpenter's mirror, the logs and
 // the metrics. One goroutine uses it.
@@ -95,7 +92,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 			for _, pod := range in.present(done.draft.pods) {
 				failed[pod] = errors.New(done.refused)
 				if r.explained.TryAccept() {
-					r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, failed[pod]))
+					r.recorder.Publish(event.Waiting(pod, failed[pod].Error()))
 				}
 			}
 		default:
@@ -116,7 +113,7 @@ func (r *reporter) reportCreated(ctx context.Context, d *draft, pods []*corev1.P
 		"NodeClaim", d.claim.Name, "NodePool", d.pool, "best", d.best, "price", d.price.String(),
 		"alternatives", d.alternatives, "pods", len(d.pods), "requests", d.requests)
 	for _, pod := range pods {
-		r.recorder.Publish(scheduling.NominatePodEvent(pod, nil, d.claim))
+		r.recorder.Publish(event.Nominated(pod, nil, d.claim))
 	}
 }
 
@@ -149,7 +146,7 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 			r.cluster.NominateNodeForPod(ctx, provider)
 		}
 		for _, pod := range pods {
-			r.recorder.Publish(scheduling.NominatePodEvent(pod, node, claim))
+			r.recorder.Publish(event.Nominated(pod, node, claim))
 		}
 	}
 	return byPool, byClaim
@@ -167,7 +164,7 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 		words, refs := explain.Describe(in.input.Problem, u), in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}})
 		paused := pausedText(in.input.Problem, u)
 		why := errors.New(eventText(paused, words))
-		words.Why = paused + words.Why
+		words.Why = behind(paused, words.Why)
 		r.said.wait(refs, words, why.Error())
 		// The others are told when the scheduler has said the same.
 		of := slices.DeleteFunc(in.present(refs), kube.Unjudged)
@@ -179,7 +176,7 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	for n := range longest {
 		for _, of := range pods {
 			if n < len(of) && r.explained.TryAccept() {
-				r.recorder.Publish(scheduling.PodFailedToScheduleEvent(of[n], failed[of[n]]))
+				r.recorder.Publish(event.Waiting(of[n], failed[of[n]].Error()))
 			}
 		}
 	}
@@ -188,20 +185,29 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 
 // eventText says in an event why pods have no place, after the NodePools which are paused.
 func eventText(paused string, words explain.Pending) string {
-	return paused + words.Short(eventLength-min(len(paused), eventLength/2))
+	paused = model.Sentence(paused, event.MostWaiting/2)
+	return behind(paused, words.Short(event.MostWaiting-utf8.RuneCountInString(behind(paused, ""))))
+}
+
+// behind is a text after what is said of paused NodePools, if anything.
+func behind(paused, text string) string {
+	if paused == "" {
+		return text
+	}
+	return paused + "; " + text
 }
 
 // pausedText names the NodePools that would take pods and buy nothing since their machines
 // did not register, for the events of pods that find no place elsewhere either. It is
 // empty without any, and where they are the reason itself.
 func pausedText(p *model.Problem, u *model.Unschedulable) string {
-	var s strings.Builder
+	var out []string
 	for _, i := range u.LeftOut {
 		if pool := &p.LeftOut[i]; pool.Reason == model.ReasonPoolPaused && u.Reason != model.ReasonPoolPaused {
-			fmt.Fprintf(&s, "NodePool %s: %s. ", pool.Pool, pool.Message)
+			out = append(out, fmt.Sprintf("NodePool %s: %s", pool.Pool, pool.Message))
 		}
 	}
-	return s.String()
+	return strings.Join(out, "; ")
 }
 
 // reportRejected tells pods that cannot even be planned what is wrong with them.
@@ -215,12 +221,12 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 		}
 		failed[pod] = fmt.Errorf("ignoring pod, %s", no.Message)
 		words := explain.Refused(no.Reason, no.Message, no.Fix)
-		event := words.Short(eventLength)
+		text := words.Short(event.MostWaiting)
 		if !no.Quiet {
-			r.said.wait([]model.PodRef{no.Pod}, words, event)
+			r.said.wait([]model.PodRef{no.Pod}, words, text)
 		}
 		if !no.Quiet && r.explained.TryAccept() {
-			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(event)))
+			r.recorder.Publish(event.Waiting(pod, text))
 		}
 	}
 	if len(failed) > 0 {
@@ -233,7 +239,7 @@ func (r *reporter) reportClosed(in *planInputs, why string) {
 	words := explain.Pending{Why: "nothing is bought now: " + why}
 	for i := range in.input.Problem.Classes {
 		refs := in.input.Problem.Classes[i].Pods
-		r.said.wait(refs, words, words.Short(eventLength))
+		r.said.wait(refs, words, words.Short(event.MostWaiting))
 		r.tellWaiting(slices.DeleteFunc(in.present(refs), kube.Unjudged), words)
 	}
 }
@@ -242,7 +248,7 @@ func (r *reporter) reportClosed(in *planInputs, why string) {
 func (r *reporter) tellWaiting(pods []*corev1.Pod, words explain.Pending) {
 	for _, pod := range pods {
 		if r.explained.TryAccept() {
-			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(words.Short(eventLength))))
+			r.recorder.Publish(event.Waiting(pod, words.Short(event.MostWaiting)))
 		}
 	}
 }
@@ -254,7 +260,7 @@ func (r *reporter) reportHeld(ctx context.Context, in *planInputs) {
 	for i := range in.held {
 		held := &in.held[i]
 		words := explain.Pending{Why: held.text()}
-		r.said.wait(held.pods, words, words.Short(eventLength))
+		r.said.wait(held.pods, words, words.Short(event.MostWaiting))
 		for _, pod := range in.present(held.pods) {
 			failed[pod] = errors.New(words.Why)
 		}
@@ -264,10 +270,6 @@ func (r *reporter) reportHeld(ctx context.Context, in *planInputs) {
 		r.cluster.MarkPodSchedulingDecisions(ctx, failed, nil, nil)
 	}
 }
-
-// ReasonPurchaseFailed is the reason of events about machines that were bought for
-// pods and led to none of them running.
-const ReasonPurchaseFailed = "PurchaseFailed"
 
 // reportFailed tells of purchases that came to nothing: the pods for which they were
 // made, the log and the metrics.
@@ -283,11 +285,7 @@ func (r *reporter) reportFailed(ctx context.Context, in *planInputs, failed []pu
 			if object == nil || !r.explained.TryAccept() {
 				continue
 			}
-			r.recorder.Publish(events.Event{
-				InvolvedObject: object, Type: corev1.EventTypeWarning, Reason: ReasonPurchaseFailed,
-				Message:      fmt.Sprintf("A machine of NodePool %s was bought for %s and led to no running pod: %s", o.Pool, o.Workload.Name(), o.Why),
-				DedupeValues: []string{string(object.UID), o.Why},
-			})
+			r.recorder.Publish(event.PurchaseFailed(object, o.Why))
 		}
 	}
 }

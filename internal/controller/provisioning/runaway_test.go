@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
 
@@ -318,7 +319,7 @@ func TestFaultsNeverMakePurchasesRunAway(t *testing.T) {
 					t.Errorf("the pod runs: %v, want %v", runs, f.runs)
 				}
 				if f.told != "" && (told == 0 || told > 2*time.Minute) {
-					t.Errorf("an event tells of it after %s, want 2m or less: %q", told, w.recorder.of(ReasonPurchaseFailed))
+					t.Errorf("an event tells of it after %s, want 2m or less: %q", told, w.recorder.of(event.ReasonPurchaseFailed))
 				}
 				if failed := metricstest.Value(t, w.registry, "nap_provision_purchases_failed_total", "unused"); f.told != "" && (failed == 0) != f.waits {
 					t.Errorf("%v purchases are counted as failed", failed)

@@ -3,19 +3,12 @@ package provisioning
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/karpenter/pkg/events"
-
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// ReasonWaitingForNode is the reason of events about nodes which keep pods waiting since
-// they are not initialized.
-const ReasonWaitingForNode = "WaitingForNode"
 
 // initializeWithin is how long a node may take from its creation until it is
 // initialized before its pods are told what it waits for.
@@ -35,14 +28,10 @@ func (r *reporter) reportUninitialized(in *planInputs, kept map[string][]model.P
 		if node == nil || node.Initialized || now.Sub(node.Created) < initializeWithin {
 			continue
 		}
-		text := fmt.Sprintf("Node %s (NodeClaim %s), which was bought for the pod, is not initialized: %s. "+
-			"Nothing else is bought for the pod meanwhile", node.Name, name, strings.Join(awaited(claim, node), "; "))
+		missing := awaited(claim, node)
 		for _, pod := range in.present(refs) {
 			if r.explained.TryAccept() {
-				r.recorder.Publish(events.Event{
-					InvolvedObject: pod, Type: corev1.EventTypeWarning, Reason: ReasonWaitingForNode, Message: text,
-					DedupeValues: []string{string(pod.UID), text},
-				})
+				r.recorder.Publish(event.WaitingForNode(pod, node.Name, missing))
 			}
 		}
 	}

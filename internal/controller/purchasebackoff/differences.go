@@ -86,12 +86,10 @@ func (t *takers) text(what string) []string {
 // text is the comparison as a sentence about a node that took no pod; explained is
 // what else is known of the reason, or "".
 func (c *comparison) text(node, explained string) string {
-	var parts []string
+	parts := slices.Concat(c.differences, c.takers)
 	if explained != "" {
-		parts = append(parts, explained)
+		parts = append(parts, explained) // the consequence comes after the cause
 	}
-	parts = append(parts, c.differences...)
-	parts = append(parts, c.takers...)
 	if len(parts) == 0 {
 		parts = append(parts, "nothing is known that speaks against it")
 	}

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 )
 
@@ -24,8 +24,8 @@ const every = 2 * time.Second
 
 // The reasons of events and conditions.
 const (
-	ReasonPaused  = "PurchasesPaused"
-	ReasonResumed = "PurchasesResumed"
+	ReasonPaused  = event.ReasonPurchasesPaused
+	ReasonResumed = event.ReasonPurchasesResumed
 )
 
 // ConditionBackoff is True on a NodePool while nothing, or single machines only, are
@@ -96,10 +96,9 @@ func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error 
 			return err
 		}
 		if is {
-			l.publish(class, corev1.EventTypeWarning, ReasonPaused, Text(&record))
+			l.Recorder.Publish(event.PurchasesPaused(class, Text(&record)))
 		} else {
-			l.publish(class, corev1.EventTypeNormal, ReasonResumed,
-				"Machines of this class register as nodes again, or it has another image or version; they are bought as before")
+			l.Recorder.Publish(event.PurchasesResumed(class))
 		}
 	}
 	return nil
@@ -162,13 +161,6 @@ func setRegistrationHealth(conditions status.ConditionSet, paused bool, record *
 
 // pausedMark is in every message that this package writes to NodeRegistrationHealthy.
 const pausedMark = "at a time until one registers"
-
-func (l *Loop) publish(object client.Object, kind, reason, message string) {
-	l.Recorder.Publish(events.Event{
-		InvolvedObject: object, Type: kind, Reason: reason, Message: message,
-		DedupeValues: []string{string(object.GetUID()), message},
-	})
-}
 
 // Paused are the workloads for which so many purchases have failed in a row that they
 // are made one by one, or not at all, by key.

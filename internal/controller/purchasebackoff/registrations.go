@@ -376,11 +376,18 @@ func (r *Registrations) Paused() map[string]Record {
 func Text(r *Record) string {
 	last := ""
 	if len(r.Last) > 0 {
-		last = ", the last " + r.Last[len(r.Last)-1].Why
+		last = "; the last: " + r.Last[len(r.Last)-1].Why
 	}
 	if r.Count == 0 {
-		return fmt.Sprintf("machines of %s did not register as nodes%s. They are bought one by one until one registers", r.Key, last)
+		return fmt.Sprintf("machines did not register as nodes and are bought one by one until one registers (%s)%s", r.Key, last)
 	}
-	return fmt.Sprintf("%d machines in a row of %s did not register as nodes%s. Nothing is bought with it before %s, then one machine "+
-		"at a time until one registers", r.Count, r.Key, last, r.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s in a row did not register as nodes; nothing is bought before %s, then one machine at a time until one "+
+		"registers (%s)%s", machines(r.Count), r.Until.UTC().Format(time.RFC3339), r.Key, last)
+}
+
+func machines(n int) string {
+	if n == 1 {
+		return "1 machine"
+	}
+	return fmt.Sprintf("%d machines", n)
 }

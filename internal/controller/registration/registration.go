@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 )
 
@@ -157,10 +157,7 @@ func (c *Controller) report(ctx context.Context, claim *karpv1.NodeClaim, failur
 		return err
 	}
 	c.metrics.Failed(claim.Labels[karpv1.NodePoolLabelKey], failure.ExitCode)
-	c.recorder.Publish(events.Event{
-		InvolvedObject: claim, Type: corev1.EventTypeWarning, Reason: v1beta1.ReasonBootFailed, Message: text,
-		DedupeValues: []string{string(claim.UID), text},
-	})
+	c.recorder.Publish(event.BootFailed(claim, failure.Text))
 	return nil
 }
 

@@ -138,7 +138,7 @@ func TestBootFailureIsToldAndClaimGivenUp(t *testing.T) {
 	if got := w.claim.StatusConditions().Get(v1beta1.ConditionBooted); !got.IsFalse() || got.Reason != "BootFailed" || got.Message != want {
 		t.Errorf("condition %+v", got)
 	}
-	if !slices.Equal(w.heard, told{"BootFailed " + want}) {
+	if !slices.Equal(w.heard, told{"BootFailed T" + want[1:]}) {
 		t.Errorf("told %v", w.heard)
 	}
 	if w.claim.DeletionTimestamp.IsZero() {

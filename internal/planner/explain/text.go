@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -63,20 +65,23 @@ func Refused(reason model.Reason, message, fix string) Pending {
 	return Pending{Reason: reason, Why: strings.TrimSuffix(cmp.Or(message, Meaning(reason)), "."), Fix: cmp.Or(fix, fixOf(reason))}
 }
 
-// Short is the explanation in one line of no more than most bytes: why and the reason's
+// Short is the explanation in one sentence of no more than most characters: why and the reason's
 // code, the nearest miss, what to change. Of the last two, what does not fit is left
-// out; a first part that alone is too long ends in "...". Precondition: most is at least 3.
+// out; a first part that alone is too long ends after a word in "...", before the code.
+// Precondition: most is at least 3.
 func (w Pending) Short(most int) string {
-	text := strings.ReplaceAll(w.Why, "\n", " ")
-	if w.Reason != "" {
-		text += fmt.Sprintf(" (%s)", w.Reason)
+	code := ""
+	if w.Reason != "" && len(w.Reason) < most/2 {
+		code = fmt.Sprintf(" (%s)", w.Reason)
 	}
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
-	}
-	for _, part := range []struct{ before, words string }{{"; nearest: ", w.Nearest}, {". ", w.Fix}} {
-		if part.words != "" && len(text)+len(part.before)+len(part.words) <= most {
-			text += part.before + part.words
+	text := model.Sentence(w.Why, most-len(code)) + code
+	for _, part := range []struct{ before, words string }{{"; nearest: ", w.Nearest}, {"; ", model.Clause(w.Fix)}} {
+		if part.words == "" {
+			continue
+		}
+		longer := text + part.before + model.Sentence(part.words, math.MaxInt)
+		if utf8.RuneCountInString(longer) <= most {
+			text = longer
 		}
 	}
 	return text
@@ -239,6 +244,15 @@ func Meets(t *model.InstanceType, o *model.Offering, r model.Requirement) bool {
 	value, known := o.Labels[r.Key]
 	if !known {
 		value, known = t.Labels[r.Key]
+	}
+	switch {
+	case known:
+	case r.Key == model.LabelInstanceType:
+		value, known = t.Name, true
+	case r.Key == model.LabelCapacityType:
+		value, known = string(o.CapacityType), true
+	case r.Key == model.LabelZone:
+		value, known = o.Zone, true
 	}
 	if choices := t.Choices[r.Key]; !known && len(choices) > 0 {
 		return slices.ContainsFunc(choices, func(v string) bool { return r.Matches(v, true) })

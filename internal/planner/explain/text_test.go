@@ -64,7 +64,8 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 	const (
 		why     = "One pod asks for more than a node of this type has (InsufficientResources)"
 		nearest = "; nearest: Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3860m, needs cpu 8"
-		fix     = ". Lower the request, or allow larger instance types."
+		fix     = "; lower the request, or allow larger instance types."
+		code    = " (InsufficientResources)"
 	)
 	for _, c := range []struct {
 		most int
@@ -75,8 +76,8 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 		{len(why+nearest+fix) - 1, why + nearest},
 		{len(why+nearest) - 1, why + fix},
 		{len(why), why},
-		{len(why) - 1, why[:len(why)-4] + "..."},
-		{20, "One pod asks for ..."},
+		{len(why) - 1, "One pod asks for more than a node of this type..." + code},
+		{20, "One pod asks for..."},
 	} {
 		if got := words.Short(c.most); got != c.want || len(got) > c.most {
 			t.Errorf("Short(%d) = %q, want %q", c.most, got, c.want)
@@ -84,7 +85,7 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 	}
 	broken := Pending{Why: "zone \u00e4\u00f6\u00fc\nunknown"}
 	for most := 3; most < 20; most++ {
-		if got := broken.Short(most); !utf8.ValidString(got) || strings.Contains(got, "\n") || len(got) > most {
+		if got := broken.Short(most); !utf8.ValidString(got) || strings.Contains(got, "\n") || utf8.RuneCountInString(got) > most {
 			t.Errorf("Short(%d) = %q", most, got)
 		}
 	}
