@@ -177,8 +177,11 @@ type MachineUnderWay struct {
 	Ordered   metav1.Time `json:"ordered"`
 	// Stage is how far it is: Ordered, Launched or Registered.
 	Stage string `json:"stage"`
-	// Trouble is what keeps it from becoming a node, as far as it is known.
+	// Trouble is what keeps it from becoming a node, in the words of Azure, as far as it is
+	// known.
 	Trouble string `json:"trouble,omitempty"`
+	// GivenUp is when it is given up unless it is there by then; its pods are planned again.
+	GivenUp *metav1.Time `json:"givenUp,omitempty"`
 }
 
 // Move is a removal of nodes, with the machines that replace them.

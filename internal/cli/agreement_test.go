@@ -55,6 +55,8 @@ type situation struct {
 	quotas  []v1alpha1.QuotaLine
 	// notBuying is why the cluster does not let nap buy; mostly empty.
 	notBuying string
+	// azureOut is what Azure says of the machines that are on their way; empty while it is up.
+	azureOut string
 	// events are the last message to each pod, by its namespace and name.
 	events map[string]string
 }
@@ -76,7 +78,7 @@ func TestSnapshotEventsAndCommandsAgree(t *testing.T) {
 	}
 	t.Logf("%d situations: %v", situations, counts)
 	for _, kind := range []string{
-		"bought", "nothing is bought", string(model.ReasonNoPool), string(model.ReasonLimit), string(model.ReasonCostLimit),
+		"bought", "outage", "nothing is bought", string(model.ReasonNoPool), string(model.ReasonLimit), string(model.ReasonCostLimit),
 		string(model.ReasonUnavailable), string(model.ReasonQuota), string(model.ReasonPodRequirement), string(model.ReasonTaint), string(model.ReasonResources),
 	} {
 		if counts[kind] < 10 {
@@ -105,7 +107,30 @@ func newSituation(t *testing.T, seed uint64) *situation {
 	if s.rand.IntN(10) == 0 {
 		s.notBuying = pick(s, "mode Manual: nap buys nothing and removes nothing voluntarily", "prerequisite 13 network-policy is not met: Calico")
 	}
+	if s.rand.IntN(3) == 0 {
+		s.azureOut = pick(s, "Azure does not answer: Microsoft.Compute has failed since 2000-01-01T00:00:30Z (503 ServiceUnavailable); no machine "+
+			"is launched, the next try is at 2000-01-01T00:02:00Z", "InternalServerError: An error occurred. Try again.")
+	}
 	return s
+}
+
+// outage has Azure fail at the launch of all machines, as Karpenter's controller writes it down.
+func (s *situation) outage(mirror fedMirror) {
+	var claims v1.NodeClaimList
+	if err := s.kube.List(s.t.Context(), &claims); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range claims.Items {
+		c := &claims.Items[i]
+		if c.CreationTimestamp.IsZero() {
+			c.CreationTimestamp = metav1.Now()
+		}
+		c.StatusConditions().SetUnknownWithReason(v1.ConditionTypeLaunched, v1beta1.ReasonAzureUnavailable, s.azureOut)
+		if err := s.kube.Update(s.t.Context(), c); err != nil {
+			s.t.Fatal(err)
+		}
+		mirror.feed.Apply(c)
+	}
 }
 
 // pick is one of some values.
@@ -244,6 +269,14 @@ func (s *situation) provision() {
 	})
 	batch.Trigger("test", provisioning.News{Urgent: true})
 	time.Sleep(time.Minute)
+	for range 2 { // the second time for machines that were ordered meanwhile
+		if s.azureOut == "" {
+			break
+		}
+		s.outage(mirror)
+		batch.Trigger("again", provisioning.News{Urgent: true})
+		time.Sleep(time.Minute)
+	}
 	collector := &snapshot.Collector{
 		Clock: clock.RealClock{}, Fleet: mirror.Snapshot, Decisions: decisions, Catalogs: catalogs,
 		Health: func() (string, string) { return "", "" },
@@ -305,7 +338,15 @@ func (s *situation) compare(seed uint64, counts map[string]int) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		if told, out := strings.CutPrefix(event, "Its machine is not there yet: "); out {
+			counts["outage"]++
+			s.compareOutage(from, verdict, told, story.Verdict)
+			continue
+		}
 		if claim, bought := strings.CutPrefix(event, "Pod should schedule on: nodeclaim/"); bought {
+			if s.azureOut != "" {
+				s.t.Errorf("%s: Azure is out, and the last event is %q", pod, event)
+			}
 			counts["bought"]++
 			if verdict.NodeClaim != claim || waits || !strings.Contains(story.Verdict, "NodeClaim "+claim+" of NodePool") {
 				s.t.Errorf("%s: event %q, verdict on %q, nap explain %q", pod, event, verdict.NodeClaim, story.Verdict)
@@ -329,6 +370,33 @@ func (s *situation) compare(seed uint64, counts map[string]int) {
 	}
 	if pods := len(s.objects) - len(claims.Items); len(s.events) == 0 && pods > 2 {
 		s.t.Errorf("situation %d: no events for %d objects", seed, pods)
+	}
+}
+
+// compareOutage holds what is said of a pod whose machine Azure does not make: the event, the
+// snapshot and nap explain have Azure's words, the NodeClaim and when that is given up, and nap
+// explain how long it has been ordered. None says that the pod gets a place.
+func (s *situation) compareOutage(from *told, verdict *snapshot.Verdict, event, story string) {
+	at := slices.IndexFunc(from.document.Status.Machines, func(m v1alpha1.MachineUnderWay) bool { return m.NodeClaim == verdict.NodeClaim })
+	if at < 0 {
+		s.t.Errorf("event %q, and the snapshot has no machine %q", event, verdict.NodeClaim)
+		return
+	}
+	m := &from.document.Status.Machines[at]
+	said, rest, _ := strings.Cut(event, "; given up at ")
+	until := m.GivenUp.UTC().Format("15:04:05Z")
+	if !strings.HasPrefix(m.Trouble, strings.TrimSuffix(said, "...")) || !strings.HasPrefix(m.Trouble, v1beta1.ReasonAzureUnavailable+": ") ||
+		rest != fmt.Sprintf("%s (NodeClaim %s)", until, m.NodeClaim) {
+		s.t.Errorf("event %q, snapshot %+v", event, m)
+	}
+	for _, part := range []string{"waits for a machine that is on its way: NodeClaim " + m.NodeClaim + " of NodePool " + m.NodePool, "ordered ", "m10s ago", "Ordered",
+		"given up at " + until, strings.TrimSuffix(m.Trouble, ".")} {
+		if !strings.Contains(story, part) {
+			s.t.Errorf("nap explain says %q without %q", story, part)
+		}
+	}
+	if strings.Contains(story, "gets a place") {
+		s.t.Errorf("nap explain says %q", story)
 	}
 }
 

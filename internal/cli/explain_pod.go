@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
@@ -64,7 +65,7 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err error) {
 	if d := m.verdictOn(ref); d != nil && d.verdict.NodeClaim != "" {
 		return &story{Verdict: fmt.Sprintf("%s waits for a machine that is on its way: %s.", ref,
-			m.read.told.onItsWay(d.verdict.NodeClaim, m.at))}, false, nil
+			strings.TrimSuffix(snapshot.OnItsWay(&m.read.told.document.Status, d.verdict.NodeClaim, m.at), "."))}, false, nil
 	} else if d != nil {
 		s := pendingStory(ref, d.words(), nil)
 		s.advise(m.decidedRemedies(ref, d))

@@ -147,24 +147,3 @@ func (t *told) take(p *model.Problem) []decided {
 	}
 	return out
 }
-
-// onItsWay says how far the machine of a verdict is.
-func (t *told) onItsWay(claim string, now time.Time) string {
-	s := &t.document.Status
-	for i := range s.Machines {
-		m := &s.Machines[i]
-		if m.NodeClaim != claim {
-			continue
-		}
-		text := fmt.Sprintf("NodeClaim %s of NodePool %s, ordered %s ago", claim, m.NodePool,
-			model.FormatDuration(now.Sub(m.Ordered.Time).Truncate(time.Second)))
-		if s.UsualBootSeconds > 0 {
-			text += fmt.Sprintf(" (usually there after %s)", model.FormatDuration(time.Duration(s.UsualBootSeconds)*time.Second))
-		}
-		if text += ", " + m.Stage; m.Trouble != "" {
-			text += ": " + m.Trouble
-		}
-		return text
-	}
-	return "NodeClaim " + claim
-}

@@ -214,6 +214,9 @@ func (t *statusScreen) machines() {
 	if s.UsualBootSeconds > 0 {
 		line += fmt.Sprintf(", usually %s", model.FormatDuration(time.Duration(s.UsualBootSeconds)*time.Second))
 	}
+	if first.GivenUp != nil {
+		line += fmt.Sprintf(", given up at %s", first.GivenUp.UTC().Format("15:04Z"))
+	}
 	if t.add("%s", line); first.Trouble != "" {
 		t.add("         %s", first.Trouble)
 	}

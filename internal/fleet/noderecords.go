@@ -75,6 +75,11 @@ type Claim struct {
 	Rebooting bool
 	// BootFailed is set while its machine says that it cannot become a node.
 	BootFailed bool
+	// Trouble is why it has no machine yet, in the words of the cloud; empty while nothing is
+	// known to be wrong. GivenUp is when it is given up unless its machine is there, or its
+	// node; zero for one that has a node.
+	Trouble string
+	GivenUp time.Time
 	// Plan is the id of the plan that bought it for pods, and BoughtFor are the
 	// workloads of these pods as purchasebackoff names them; empty for a replacement.
 	Plan      string

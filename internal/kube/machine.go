@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -87,6 +88,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 			out.BootFailed = true
 			out.Leaving = true // it is given up, and its pods are planned elsewhere at once
 		}
+		awaited(out, cond)
 		if string(cond.Status) != "True" {
 			continue
 		}
@@ -112,6 +114,34 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		}
 	}
 	return out
+}
+
+// How long Karpenter's controller of NodeClaims waits for a machine to be launched, and for
+// its node, before it gives the NodeClaim up.
+const (
+	launchWithin   = 5 * time.Minute
+	registerWithin = 15 * time.Minute
+)
+
+// notLookedAt is the reason of a condition of which nothing is known yet.
+const notLookedAt = "AwaitingReconciliation"
+
+// mostTrouble is how much of what the cloud says of a machine is kept, in characters.
+const mostTrouble = 300
+
+// awaited reads of a condition that is not True why the machine of a claim is not there, and when
+// the claim is given up for it.
+func awaited(out *fleet.Claim, cond *status.Condition) {
+	within := map[string]time.Duration{v1.ConditionTypeLaunched: launchWithin, v1.ConditionTypeRegistered: registerWithin}[cond.Type]
+	if within == 0 || cond.IsTrue() {
+		return
+	}
+	if at := cond.LastTransitionTime.Add(within); out.GivenUp.IsZero() || at.Before(out.GivenUp) {
+		out.GivenUp = at
+	}
+	if cond.Type == v1.ConditionTypeLaunched && cond.Reason != notLookedAt && cond.Message != "" {
+		out.Trouble = model.Sentence(cond.Reason+": "+cond.Message, mostTrouble)
+	}
 }
 
 // conditionEvicted is the condition by which AKS's nodes say that Azure takes their spot

@@ -38,7 +38,7 @@ func createError(err error) error {
 	if errors.As(err, &refused) && refused.Failure.Capacity() {
 		return karpcloud.NewInsufficientCapacityError(fmt.Errorf("%s: %w", refused.Failure.Reason(), err))
 	}
-	reason := string(unavailable.Other)
+	reason, text := string(unavailable.Other), err.Error()
 	var outage *ratelimit.Outage
 	var pause *managedcluster.Pause
 	var token *bootstraptoken.Unusable
@@ -48,7 +48,7 @@ func createError(err error) error {
 	} else {
 		switch {
 		case errors.As(err, &outage):
-			reason = v1beta1.ReasonAzureUnavailable
+			reason, text = v1beta1.ReasonAzureUnavailable, outage.Error() // whichever call it was that met the outage
 		case errors.As(err, &pause):
 			reason = pause.Reason
 		case errors.As(err, &token):
@@ -57,7 +57,7 @@ func createError(err error) error {
 			reason = ReasonLimitReached
 		}
 	}
-	message := mask.Text(err.Error())
+	message := mask.Text(text)
 	if len(message) > longestMessage {
 		message = strings.ToValidUTF8(message[:longestMessage], "") // no half of a character
 	}

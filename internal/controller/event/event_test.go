@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"k8s.io/client-go/kubernetes/scheme"
@@ -68,7 +67,7 @@ func check(t *testing.T, e *events.Event, s sent) {
 	}
 	given := number.FindAllString(s.numbers, -1)
 	for _, n := range given {
-		if _, is := time.Parse(time.RFC3339, n+"Z"); is == nil {
+		if strings.Contains(n, ":") { // a time
 			got = strings.ReplaceAll(got, n+"Z", "")
 		}
 	}

@@ -53,12 +53,16 @@ const (
 
 func ofPods() []Reason {
 	return []Reason{
-		{events.FailedScheduling, []string{pod}, alarm, "why the pod has no place, with the code of [reasons.md](reasons.md), and the nearest miss",
+		{events.FailedScheduling, []string{pod}, alarm,
+			"why the pod has no place, with the code of [reasons.md](reasons.md), and the nearest miss",
 			"What the event says; `nap explain pod` has all of it."},
 		{events.Nominated, []string{pod}, usual, "on which node, or NodeClaim on its way, the pod is expected",
 			"Nothing. Where it takes long, `nap explain pod` says how long that is usual."},
 		{ReasonPurchaseFailed, []string{pod}, alarm, "what was bought for the pod led to no running pod, and why",
 			"Mend what it names; the [pauses](backoff.md) grow until then."},
+		{ReasonWaitingForMachine, []string{pod}, alarm,
+			"why the machine on its way for the pod is not there, in Azure's words, and when it is given up",
+			"Nothing while Azure is out: it is tried again. Else what [Azure's refusals](azure-refusals.md) say."},
 		{ReasonWaitingForNode, []string{pod}, alarm, "what its node waits for before it takes pods: kubelet, startup taints, device plugins",
 			"See why that does not come on the node; nothing else is bought meanwhile."},
 	}
@@ -118,7 +122,8 @@ func ofPools() []Reason {
 		{string(poollint.SizeCannotBeBought), on, alarm, "a size that the NodePool names cannot be bought", "Remove it from the requirement."},
 		{string(poollint.OneSize), on, alarm, "the NodePool can buy one size alone", "Name a family in place of the size."},
 		{string(poollint.SpotWithoutFallback), on, alarm, "spot machines alone can be bought", "Allow on-demand, or add a NodePool that does."},
-		{string(poollint.NoLimit), on, alarm, "nothing but quota keeps the NodePool from growing", "Set `spec.limits.cpu`, or a limit in dollars."},
+		{string(poollint.NoLimit), on, alarm, "nothing but quota keeps the NodePool from growing",
+			"Set `spec.limits.cpu`, or a limit in dollars."},
 		{string(poollint.LimitAboveQuota), on, alarm, "the NodePool may buy more than the quota has", "Lower the limit, or ask for more quota."},
 		{string(poollint.LimitBelowMachine), on, alarm, "the limit in dollars is less than the cheapest machine costs",
 			"Raise the limit, or allow cheaper sizes or spot."},
@@ -133,7 +138,8 @@ func ofPools() []Reason {
 func ofClasses() []Reason {
 	on := []string{class}
 	return []Reason{
-		{ReasonPurchasesPaused, on, alarm, "nothing, or one machine at a time, is bought with the class, because its machines do not become nodes",
+		{ReasonPurchasesPaused, on, alarm,
+			"nothing, or one machine at a time, is bought with the class, because its machines do not become nodes",
 			"Mend the class; a change is tried at once ([backoff](backoff.md))."},
 		{ReasonPurchasesResumed, on, usual, "machines are bought with the class as before", "Nothing."},
 		{ReasonLaunchesPaused, []string{class, pool}, alarm,
@@ -152,7 +158,8 @@ func ofCluster() []Reason {
 	on := []string{whole}
 	return []Reason{
 		{ReasonSwitchedOn, on, usual, "the mode is Auto: nodes are provisioned ([the switch](enable.md#the-switch))", "Nothing."},
-		{ReasonSwitchedOff, on, usual, "the mode is Manual: nothing is bought, and nothing is removed voluntarily", "`nap enable` switches it on."},
+		{ReasonSwitchedOff, on, usual, "the mode is Manual: nothing is bought, and nothing is removed voluntarily",
+			"`nap enable` switches it on."},
 		{ReasonPrerequisiteNotMet, on, alarm, "a [prerequisite](prerequisites.md#while-nap-runs) is not met, and what was found",
 			"What the event says, or `nap doctor`."},
 		{ReasonPrerequisiteMet, on, usual, "a prerequisite is met again", "Nothing."},
@@ -164,7 +171,8 @@ func ofAzure() []Reason {
 	var out []Reason
 	for _, refusal := range unavailable.Refusals() {
 		if refusal.Advice != "" {
-			out = append(out, Reason{refusal.Reason, []string{claim}, alarm, "Azure refuses to delete or to restart the machine", sentence(refusal.Advice)})
+			out = append(out, Reason{refusal.Reason, []string{claim}, alarm,
+				"Azure refuses to delete or to restart the machine", sentence(refusal.Advice)})
 		}
 	}
 	return out

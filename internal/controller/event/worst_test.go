@@ -92,6 +92,8 @@ func onPods() map[string]sent {
 		"Waiting":        {verdict: "Failed to schedule pod, ", keeps: []string{"("}, numbers: "3 15", events: waiting},
 		"Nominated":      {verdict: "Pod should schedule on: nodeclaim/worst", events: one(event.Nominated(pod, node, claim))},
 		"PurchaseFailed": {verdict: "Bought in vain: Code", events: one(event.PurchaseFailed(pod, azure()))},
+		"WaitingForMachine": {verdict: "Its machine is not there yet: CreateInstanceFailed: Code", keeps: []string{"; given up at 15:04:05Z (NodeClaim " + poolName + ")"},
+			numbers: "15:04:05", events: one(event.WaitingForMachine(pod, poolName, "CreateInstanceFailed: "+azure(), at))},
 		"WaitingForNode": {verdict: "Its node is not initialized, and nothing else is bought meanwhile: it",
 			events: one(event.WaitingForNode(pod, nodeName, []string{"its kubelet is not Ready", "it still has the startup taint " + taint}))},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
@@ -130,12 +131,13 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 		byPool[n.Pool] = append(byPool[n.Pool], pods...)
 		var node *corev1.Node
 		var claim *karpv1.NodeClaim
+		var waited *fleet.Claim
 		provider := ""
 		if n.Claim != "" {
 			claim = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.Claim}}
 			byClaim[n.Claim] = append(byClaim[n.Claim], pods...)
 			if record := in.snapshot.Claim(n.Claim); record != nil {
-				provider = record.ProviderID
+				waited, provider = record, record.ProviderID
 			}
 		}
 		if record := in.snapshot.Node(n.Name); record != nil {
@@ -144,6 +146,10 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 		}
 		if provider != "" {
 			r.cluster.NominateNodeForPod(ctx, provider)
+		}
+		if troubled(waited) {
+			r.tellTrouble(pods, waited)
+			continue
 		}
 		for _, pod := range pods {
 			r.recorder.Publish(event.Nominated(pod, node, claim))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -14,14 +16,18 @@ import (
 // initialized before its pods are told what it waits for.
 const initializeWithin = time.Minute
 
-// reportUninitialized tells pods that have a place on a node which does not become
-// initialized what is missing there. Nothing else is bought for them meanwhile, so
-// that a slow start costs no second machine. kept are the pods by the name of the
-// node's claim.
+// reportUninitialized tells pods that have a place on a machine which does not come, or on a
+// node which does not become initialized, what is missing there. Nothing else is bought for
+// them meanwhile, so that a slow start costs no second machine. kept are the pods by the
+// name of the node's claim.
 func (r *reporter) reportUninitialized(in *planInputs, kept map[string][]model.PodRef, now time.Time) {
 	for name, refs := range kept {
 		claim := in.snapshot.Claim(name)
 		if claim == nil {
+			continue
+		}
+		if troubled(claim) {
+			r.tellTrouble(in.present(refs), claim)
 			continue
 		}
 		node := in.snapshot.Node(claim.NodeName)
@@ -33,6 +39,20 @@ func (r *reporter) reportUninitialized(in *planInputs, kept map[string][]model.P
 			if r.explained.TryAccept() {
 				r.recorder.Publish(event.WaitingForNode(pod, node.Name, missing))
 			}
+		}
+	}
+}
+
+// troubled reports whether the cloud has said why a claim, which may be nil, has no machine yet.
+func troubled(claim *fleet.Claim) bool {
+	return claim != nil && claim.Trouble != "" && claim.ProviderID == ""
+}
+
+// tellTrouble tells pods why the machine that is on its way for them is not there.
+func (r *reporter) tellTrouble(pods []*corev1.Pod, claim *fleet.Claim) {
+	for _, pod := range pods {
+		if r.explained.TryAccept() {
+			r.recorder.Publish(event.WaitingForMachine(pod, claim.Name, claim.Trouble, claim.GivenUp))
 		}
 	}
 }

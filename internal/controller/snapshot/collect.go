@@ -224,8 +224,8 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 		case claim.ProviderID != "":
 			m.Stage = "Launched"
 		}
-		if claim.BootFailed {
-			m.Trouble = "the machine says that it cannot become a node"
+		if m.Trouble = claim.Trouble; !claim.GivenUp.IsZero() {
+			m.GivenUp = &metav1.Time{Time: claim.GivenUp}
 		}
 		machines = append(machines, m)
 	}
@@ -238,3 +238,28 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 	}
 	return machines, usual
 }
+
+// OnItsWay says of the machine of a NodeClaim how long it has been ordered, how long that usually
+// takes, how far it is, what Azure says, and when it is given up. These are the words of all
+// commands.
+func OnItsWay(s *v1alpha1.SnapshotStatus, claim string, now time.Time) string {
+	at := slices.IndexFunc(s.Machines, func(m v1alpha1.MachineUnderWay) bool { return m.NodeClaim == claim })
+	if at < 0 {
+		return "NodeClaim " + claim
+	}
+	m := &s.Machines[at]
+	text := fmt.Sprintf("NodeClaim %s of NodePool %s, ordered %s ago", claim, m.NodePool, seconds(now.Sub(m.Ordered.Time)))
+	if s.UsualBootSeconds > 0 {
+		text += fmt.Sprintf(" (usually there after %s)", seconds(time.Duration(s.UsualBootSeconds)*time.Second))
+	}
+	text += ", " + m.Stage
+	if m.GivenUp != nil {
+		text += fmt.Sprintf(", given up at %s and then planned again", m.GivenUp.UTC().Format("15:04:05Z"))
+	}
+	if m.Trouble != "" {
+		text += "; " + m.Trouble
+	}
+	return text
+}
+
+func seconds(d time.Duration) string { return model.FormatDuration(d.Truncate(time.Second)) }

@@ -166,6 +166,10 @@ type told struct {
 	// snapshot, nil for none.
 	event   string
 	verdict *snapshot.Verdict
+	// awaited is the last event about the machine that is on its way, machine what the
+	// snapshot says of it, nil where there is none.
+	awaited string
+	machine *v1alpha1.MachineUnderWay
 	// story is what nap explain answers, waits its exit code 2; planned is what nap plan
 	// says of a pod that stays pending.
 	story   struct{ Verdict, Fix string }
@@ -186,6 +190,14 @@ func (q *inquiry) compare(t *testing.T, s trouble) ([]model.Reason, error) {
 	answers, err := q.ask(t, pods.Items)
 	if err != nil {
 		return nil, err
+	}
+	if s.underway != "" {
+		for i := range pods.Items {
+			if err := answers[i].onItsWay(&pods.Items[i], s.underway); err != nil {
+				return nil, err
+			}
+		}
+		return nil, q.screen(t, s, nil)
 	}
 	var reasons []model.Reason
 	for i := range pods.Items {
@@ -260,6 +272,29 @@ func (a *told) agree(pod *corev1.Pod) (waits bool, reason model.Reason, err erro
 	return true, model.Reason(v.Reason), nil
 }
 
+// onItsWay returns in what two differ of a pod whose machine Azure does not make: all have Azure's
+// words, which begin so, the NodeClaim, and when that is given up.
+func (a *told) onItsWay(pod *corev1.Pod, said string) error {
+	name, m := pod.Namespace+"/"+pod.Name, a.machine
+	if a.verdict == nil || m == nil || m.GivenUp == nil || !strings.HasPrefix(m.Trouble, said+": ") {
+		return fmt.Errorf("%s: snapshot %+v, machine %+v", name, a.verdict, m)
+	}
+	until := m.GivenUp.UTC().Format("15:04:05Z")
+	event, claim, _ := strings.Cut(a.awaited, "; given up at ")
+	if !strings.HasPrefix(event, said+": ") || claim != fmt.Sprintf("%s (NodeClaim %s)", until, m.NodeClaim) {
+		return fmt.Errorf("%s: event %q, machine %+v", name, a.awaited, m)
+	}
+	for _, part := range []string{"waits for a machine that is on its way: NodeClaim " + m.NodeClaim, "given up at " + until, "; " + said + ": "} {
+		if a.waits || !strings.Contains(a.story.Verdict, part) || strings.Contains(a.story.Verdict, "gets a place") {
+			return fmt.Errorf("%s: nap explain %q (pending %v) without %q", name, a.story.Verdict, a.waits, part)
+		}
+	}
+	if a.planned.Pod != "" {
+		return fmt.Errorf("%s: nap plan %s: %q", name, a.planned.Reason, a.planned.Message)
+	}
+	return nil
+}
+
 // ask asks event, snapshot and commands about pods of one namespace.
 func (q *inquiry) ask(t *testing.T, pods []corev1.Pod) ([]told, error) {
 	document, err := snapshot.Read(t.Context(), q.reader)
@@ -279,10 +314,16 @@ func (q *inquiry) ask(t *testing.T, pods []corev1.Pod) ([]told, error) {
 	answers := make([]told, len(pods))
 	for i := range pods {
 		a, name := &answers[i], pods[i].Namespace+"/"+pods[i].Name
-		a.event = lastPlanned(events.Items, pods[i].Name)
+		a.event = lastSaid(events.Items, pods[i].Name, "Failed to schedule pod, ")
+		a.awaited = lastSaid(events.Items, pods[i].Name, "Its machine is not there yet: ")
 		for j := range document.Verdicts {
 			if slices.Contains(document.Verdicts[j].Pods, name) {
 				a.verdict = &document.Verdicts[j]
+			}
+		}
+		for j := range document.Status.Machines {
+			if m := &document.Status.Machines[j]; a.verdict != nil && m.NodeClaim == a.verdict.NodeClaim {
+				a.machine = m
 			}
 		}
 		for _, p := range plan.Unschedulable {
@@ -297,9 +338,8 @@ func (q *inquiry) ask(t *testing.T, pods []corev1.Pod) ([]told, error) {
 	return answers, nil
 }
 
-// lastPlanned is what the last event of a plan says of a pod that it found no place for.
-func lastPlanned(events []corev1.Event, pod string) (text string) {
-	const karpenter = "Failed to schedule pod, "
+// lastSaid is what the last event on a pod says that begins so, without its beginning.
+func lastSaid(events []corev1.Event, pod, beginning string) (text string) {
 	var last time.Time
 	for i := range events {
 		e := &events[i]
@@ -310,8 +350,8 @@ func lastPlanned(events []corev1.Event, pod string) (text string) {
 		if at.IsZero() {
 			at = e.EventTime.Time
 		}
-		if e.InvolvedObject.Name == pod && strings.HasPrefix(e.Message, karpenter) && !at.Before(last) {
-			text, last = strings.TrimPrefix(e.Message, karpenter), at
+		if e.InvolvedObject.Name == pod && strings.HasPrefix(e.Message, beginning) && !at.Before(last) {
+			text, last = strings.TrimPrefix(e.Message, beginning), at
 		}
 	}
 	return text

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -36,6 +37,9 @@ type trouble struct {
 	spec string
 	// reasons are what nap says of the pods that wait; none: they get a machine.
 	reasons []model.Reason
+	// underway is how Azure's words begin while the machines stay on their way; empty where
+	// they come.
+	underway string
 }
 
 // troubles are what keeps pods waiting, alone and together, and what does not.
@@ -76,6 +80,9 @@ func troubles() []trouble {
 			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},
 		// No reason of the plan: nothing is bought for any pod.
 		{name: "manual", mode: v1alpha1.ModeManual, reasons: []model.Reason{""}},
+		{name: "azure-down", size: "Standard_D8s_v5", faults: []string{"outage"}, underway: v1beta1.ReasonAzureUnavailable},
+		{name: "launches-fail", size: "Standard_D8s_v4", faults: []string{"error operation=Microsoft.Compute/virtualMachines/write code=SubnetIsFull status=400"},
+			underway: "SubnetFull"},
 		{name: "static", spec: "replicas: 0", reasons: []model.Reason{model.ReasonNoPool}},
 	}
 }

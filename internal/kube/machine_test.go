@@ -1,0 +1,56 @@
+package kube
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
+)
+
+// A NodeClaim says when Karpenter gives it up, and what Azure says while it has no machine.
+func TestClaimOnItsWaySaysWhatAzureSaidAndWhenItIsGivenUp(t *testing.T) {
+	ordered := metav1.NewTime(time.Date(2026, 11, 24, 15, 0, 0, 0, time.UTC))
+	c := &v1.NodeClaim{}
+	c.Name, c.CreationTimestamp = "general-abc12", ordered
+	c.StatusConditions() // both are Unknown since it was made
+	if got := claim(c); got.Trouble != "" || !got.GivenUp.Equal(ordered.Add(5*time.Minute)) {
+		t.Errorf("a new one: %q, given up at %s", got.Trouble, got.GivenUp)
+	}
+	c.StatusConditions().SetUnknownWithReason(v1.ConditionTypeLaunched, "AzureUnavailable", "Azure does not answer.\nThe next try is soon")
+	if got := claim(c); got.Trouble != "AzureUnavailable: Azure does not answer; The next try is soon" || !got.GivenUp.Equal(ordered.Add(5*time.Minute)) {
+		t.Errorf("in an outage: %q, given up at %s", got.Trouble, got.GivenUp)
+	}
+	c.StatusConditions().SetTrue(v1.ConditionTypeLaunched)
+	if got := claim(c); got.Trouble != "" || !got.GivenUp.Equal(ordered.Add(15*time.Minute)) {
+		t.Errorf("launched: %q, given up at %s", got.Trouble, got.GivenUp)
+	}
+	c.StatusConditions().SetTrue(v1.ConditionTypeRegistered)
+	if got := claim(c); got.Trouble != "" || !got.GivenUp.IsZero() {
+		t.Errorf("a node: %q, given up at %s", got.Trouble, got.GivenUp)
+	}
+}
+
+// The times are those of Karpenter's controller.
+func TestClaimsAreGivenUpWhenKarpenterDoes(t *testing.T) {
+	if lifecycle.LaunchTimeout != launchWithin {
+		t.Errorf("Karpenter waits %s for the launch, nap says %s", lifecycle.LaunchTimeout, launchWithin)
+	}
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "pkg/controllers/nodeclaim/lifecycle/liveness.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if registerWithin != 15*time.Minute || !regexp.MustCompile(`registrationTimeout\s+= time\.Minute \* 15\n`).Match(source) {
+		t.Errorf("nap says that a node is waited for %s, and Karpenter another time", registerWithin)
+	}
+}
