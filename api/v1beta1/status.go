@@ -108,6 +108,13 @@ func (c *AKSNodeClass) GetConditions() []status.Condition { return c.Status.Cond
 // SetConditions replaces the stored conditions.
 func (c *AKSNodeClass) SetConditions(conditions []status.Condition) { c.Status.Conditions = conditions }
 
+// ManagesGPUs reports whether AKS, or the machine itself, brings what NVIDIA's GPUs need
+// beside their driver.
+func (c *AKSNodeClass) ManagesGPUs() bool {
+	gpu := c.Spec.GPU
+	return gpu != nil && gpu.Nvidia != nil && gpu.Nvidia.ManagementMode != nil && *gpu.Nvidia.ManagementMode == ManagementModeManaged
+}
+
 // KubernetesVersion returns the version of new machines, or an error while it is
 // unknown or belongs to an older generation of the spec.
 func (c *AKSNodeClass) KubernetesVersion() (string, error) {

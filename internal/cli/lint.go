@@ -7,13 +7,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/poollint"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
 // exitFindings is the exit code of nap lint where it found something.
@@ -34,9 +43,10 @@ func newLint(s command.Streams) *cobra.Command {
 		Long: `Look at NodePools together with the catalogue, and on a live cluster with its
 quota: NodePools that can buy nothing, sizes that AKS does not take, one size
 only, spot without fallback, no limits, limits above the quota, limits in
-dollars below the cheapest machine, overlaps at equal weight, and pinned images
-on nodes that never expire. What the API server refuses is for nap plan and nap
-convert to say.
+dollars below the cheapest machine, overlaps at equal weight, pinned images on
+nodes that never expire, and managed GPUs without the preview feature that AKS
+wants for them, as the controller of a live cluster knows it. What the API
+server refuses is for nap plan and nap convert to say.
 
 Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was
 found.`,
@@ -68,6 +78,30 @@ func (c *lintCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pools, err := lintedPools(ctx, in, source)
+	if err != nil {
+		return err
+	}
+	subscription := poollint.Subscription{Limits: map[string]int64{}}
+	if in.told != nil && in.told.document != nil {
+		for _, l := range in.told.document.Status.Quotas {
+			subscription.Limits[l.Name] = l.Limit
+		}
+	}
+	known := false
+	if c.input.live() {
+		if known, subscription.NoManagedGPU, err = c.managedGPU(ctx); err != nil {
+			return err
+		}
+	}
+	if !known {
+		c.noteManagedGPU(pools)
+	}
+	return c.report(poollint.Lint(pools, subscription), len(pools))
+}
+
+// lintedPools are the NodePools of the input with what they are judged by.
+func lintedPools(ctx context.Context, in *planInput, source *offline.Source) ([]poollint.Pool, error) {
 	excluded := source.Excluded
 	if excluded == nil { // a catalogue of the user's own says nothing of it
 		excluded = func(string) string { return "" }
@@ -78,27 +112,61 @@ func (c *lintCommand) run(ctx context.Context) error {
 		_, costErr := kube.NodeCost(p)
 		_, limitErr := kube.CostLimit(p)
 		if err := cmp.Or(costErr, limitErr); err != nil {
-			return fmt.Errorf("NodePool %s: %w", name, err)
+			return nil, fmt.Errorf("NodePool %s: %w", name, err)
 		}
 		catalog, err := source.Catalog(ctx, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		entry := poollint.Pool{
 			Pool: kube.Pool(p), Catalog: catalog, Excluded: excluded, NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
 		}
 		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && in.classes[ref.Name] != nil {
-			entry.Image = in.classes[ref.Name].ImageVersion
+			class := in.classes[ref.Name]
+			entry.Image, entry.ManagedGPU = class.ImageVersion, class.NVIDIAManagement == nodeclass.NVIDIAManaged
 		}
 		pools = append(pools, entry)
 	}
-	limits := map[string]int64{}
-	if in.told != nil && in.told.document != nil {
-		for _, l := range in.told.document.Status.Quotas {
-			limits[l.Name] = l.Limit
+	return pools, nil
+}
+
+// managedGPU reports whether the controller of a live cluster has looked at the
+// prerequisites, and whether it has found that AKS makes no machines with managed GPUs.
+func (c *lintCommand) managedGPU(ctx context.Context) (known, missing bool, err error) {
+	config, err := c.input.cluster.Config()
+	if err != nil {
+		return false, false, err
+	}
+	reader, err := ownKinds(config)
+	if err != nil {
+		return false, false, err
+	}
+	mode := &v1alpha1.NodeAutoProvisioning{}
+	err = reader.Get(ctx, client.ObjectKey{Name: v1alpha1.NodeAutoProvisioningName}, mode)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+		return false, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("read NodeAutoProvisioning %s: %w", v1alpha1.NodeAutoProvisioningName, err)
+	}
+	looked := meta.FindStatusCondition(mode.Status.Conditions, v1alpha1.ConditionPrerequisites)
+	known = looked != nil && looked.Status != metav1.ConditionUnknown
+	return known, slices.Contains(mode.Status.UnmetPrerequisites, prerequisites.RowManagedGPU), nil
+}
+
+// noteManagedGPU names the NodePools that may need the preview feature, where nothing tells
+// whether it is registered.
+func (c *lintCommand) noteManagedGPU(pools []poollint.Pool) {
+	var names []string
+	for i := range pools {
+		if pools[i].NeedsManagedGPU() {
+			names = append(names, pools[i].Name)
 		}
 	}
-	return c.report(poollint.Lint(pools, limits), len(pools))
+	if len(names) > 0 {
+		sayNote(c.streams.Err, "where AKS makes the machines, NodePool %s needs the preview feature %s: nap doctor says whether it is registered",
+			strings.Join(names, ", "), prerequisites.FeatureManagedGPU)
+	}
 }
 
 func (c *lintCommand) report(found []poollint.Finding, pools int) error {

@@ -33,9 +33,9 @@ func TestLintNamesEveryKindOfFinding(t *testing.T) {
 	if code != exitFindings || !strings.Contains(out, `"code": "PinnedForEver"`) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	out, _, code = nap.Run(t, "lint", "-f", "../../docs/examples/gpu.yaml")
-	if code != 0 || out != "1 NodePool, 0 findings.\n" {
-		t.Errorf("exit code %d: %s", code, out)
+	out, errs, code = nap.Run(t, "lint", "-f", "../../docs/examples/gpu.yaml")
+	if code != 0 || out != "1 NodePool, 0 findings.\n" || !strings.Contains(errs, "ManagedGPUExperiencePreview: nap doctor says whether") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"no NodePool": {Args: []string{"lint", "-f", "../../docs/examples/web.yaml"}, Want: "nap: nothing to look at: the input has no NodePool"},
@@ -87,9 +87,9 @@ func TestControllerAdvisesInTheWordsOfLint(t *testing.T) {
 	told := poolRecorder{}
 	loop := &advice.Loop{
 		Kube: kube, Recorder: told, Clock: clocktesting.NewFakeClock(time.Now()), Catalogs: source,
-		Manages:  func(*v1.NodePool) bool { return true },
-		Excluded: func(context.Context, *v1.NodePool) func(string) string { return source.Excluded },
-		Limits:   func() map[string]int64 { return nil }, Market: func() uint64 { return 0 },
+		Manages:      func(*v1.NodePool) bool { return true },
+		Excluded:     func(context.Context, *v1.NodePool) func(string) string { return source.Excluded },
+		Subscription: func() poollint.Subscription { return poollint.Subscription{} }, Market: func() uint64 { return 0 },
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop() // it looks once

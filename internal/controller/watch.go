@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -15,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
+	"github.com/nodeautoprovision/nap/internal/poollint"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
@@ -61,7 +63,11 @@ func registerWatches(mgr manager.Manager, cfg Config, assembly *karpenter.Assemb
 	unwise := &advice.Loop{
 		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock,
 		Manages:  func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) },
-		Catalogs: cloud.Catalogs, Excluded: cloud.Surroundings.Excluded, Limits: cloud.limits, Market: cloud.Market,
+		Catalogs: cloud.Catalogs, Excluded: cloud.Surroundings.Excluded, Market: cloud.Market,
+		Subscription: func() poollint.Subscription {
+			report := checks.Report()
+			return poollint.Subscription{Limits: cloud.limits(), NoManagedGPU: slices.Contains(report.Names(), prerequisites.RowManagedGPU)}
+		},
 	}
 	if err := mgr.Add(unwise); err != nil {
 		return fmt.Errorf("adding the loop that tells what is unwise about NodePools: %w", err)

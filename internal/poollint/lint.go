@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
 // Code names a rule.
@@ -24,7 +25,18 @@ const (
 	LimitBelowMachine   Code = "LimitBelowMachine"
 	Overlap             Code = "Overlap"
 	PinnedForEver       Code = "PinnedForEver"
+	// ManagedGPUNotRegistered is what Azure's refusal of such a machine is called, too.
+	ManagedGPUNotRegistered Code = "ManagedGPUNotRegistered"
 )
+
+// Subscription is what is known of a subscription beside what is sold to it.
+type Subscription struct {
+	// Limits are the quotas of the region in vCPUs, by name, as far as they are known.
+	Limits map[string]int64
+	// NoManagedGPU says that AKS makes the machines and is known not to make any with
+	// managed GPUs: the preview feature is not registered.
+	NoManagedGPU bool
+}
 
 // Pool is a NodePool with what its rules are judged by.
 type Pool struct {
@@ -37,6 +49,8 @@ type Pool struct {
 	// pins node images, empty for the newest.
 	NeverExpires bool
 	Image        string
+	// ManagedGPU says that its class has AKS manage NVIDIA's GPUs.
+	ManagedGPU bool
 }
 
 // Finding is what is unwise about a NodePool.
@@ -51,9 +65,8 @@ type Finding struct {
 // Text is the finding with what to do, in one line.
 func (f *Finding) Text() string { return f.Message + ". " + f.Fix }
 
-// Lint looks at all NodePools of a cluster. limits are the quotas of the region in vCPUs, by
-// name, as far as they are known. The findings are in order of NodePools and rules.
-func Lint(pools []Pool, limits map[string]int64) []Finding {
+// Lint looks at all NodePools of a cluster. The findings are in order of NodePools and rules.
+func Lint(pools []Pool, subscription Subscription) []Finding {
 	pools = slices.Clone(pools)
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 	all := make([][]choice, len(pools))
@@ -63,7 +76,7 @@ func Lint(pools []Pool, limits map[string]int64) []Finding {
 	offered := offeringSets(all)
 	var out []Finding
 	for i := range pools {
-		l := &linter{pools: pools, choices: all, offered: offered, at: i, quotas: limits}
+		l := &linter{pools: pools, choices: all, offered: offered, at: i, subscription: subscription}
 		l.look()
 		out = append(out, l.findings...)
 	}
@@ -72,12 +85,12 @@ func Lint(pools []Pool, limits map[string]int64) []Finding {
 
 // linter looks at one of the NodePools.
 type linter struct {
-	pools    []Pool
-	choices  [][]choice
-	offered  [][]uint64 // the same as sets
-	at       int
-	quotas   map[string]int64
-	findings []Finding
+	pools        []Pool
+	choices      [][]choice
+	offered      [][]uint64 // the same as sets
+	at           int
+	subscription Subscription
+	findings     []Finding
 }
 
 func (l *linter) say(code Code, fix, format string, args ...any) {
@@ -99,6 +112,21 @@ func (l *linter) look() {
 		l.say(PinnedForEver, "Remove spec.imageVersion of the AKSNodeClass, or set spec.template.spec.expireAfter.",
 			"its nodes never expire and boot from image version %s for ever: they get no security updates", p.Image)
 	}
+	if l.subscription.NoManagedGPU && p.NeedsManagedGPU() {
+		l.say(ManagedGPUNotRegistered, "nap doctor has the commands; or set gpu.nvidia.managementMode of the AKSNodeClass to Unmanaged.",
+			"AKS refuses its GPU machines: the preview feature %s is not registered", prerequisites.FeatureManagedGPU)
+	}
+}
+
+// labelGPUManufacturer is the label of sizes with GPUs.
+const labelGPUManufacturer = "karpenter.azure.com/sku-gpu-manufacturer"
+
+// NeedsManagedGPU reports whether the NodePool can buy machines whose GPUs AKS would manage:
+// a preview, which has to be registered where AKS makes the machines.
+func (p *Pool) NeedsManagedGPU() bool {
+	return p.ManagedGPU && slices.ContainsFunc(choices(p.Pool, p.Catalog), func(c choice) bool {
+		return c.size.Labels[labelGPUManufacturer] == "nvidia"
+	})
 }
 
 // sizes looks at how many sizes are left, and at sizes that are named and cannot be bought.
@@ -155,7 +183,7 @@ func (l *linter) limits(p *Pool) {
 		l.say(NoLimit, "Set spec.limits.cpu, or the annotation karpenter.azure.com/max-hourly-cost.",
 			"has no limit: nothing but the subscription's quota keeps it from growing")
 	case limit >= 0:
-		if room, of := room(l.choices[l.at], l.quotas); room >= 0 && limit/milli > room {
+		if room, of := room(l.choices[l.at], l.subscription.Limits); room >= 0 && limit/milli > room {
 			l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
 				"may buy %d vCPUs, and the quota (%s) is %d", limit/milli, strings.Join(of, ", "), room)
 		}

@@ -91,7 +91,7 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		"one machine":                 {[]Pool{dollars(0.15)}, nil, nil},
 	} {
 		var got []Code
-		for _, f := range Lint(tt.pools, tt.quotas) {
+		for _, f := range Lint(tt.pools, Subscription{Limits: tt.quotas}) {
 			got = append(got, f.Code)
 			if f.Message == "" || f.Fix == "" || f.NodePool == "" {
 				t.Errorf("%s: %+v", name, f)
@@ -99,6 +99,37 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestManagedGPUsNeedTheirFeature: a NodePool is told of the preview feature where it can buy
+// NVIDIA's GPUs, its class has them managed, and the feature is known not to be registered.
+func TestManagedGPUsNeedTheirFeature(t *testing.T) {
+	pool := func(manufacturer string, managed bool) Pool {
+		p := lintPool("p", 10)
+		p.Catalog.InstanceTypes[1].Labels[labelGPUManufacturer] = manufacturer
+		p.ManagedGPU = managed
+		return p
+	}
+	away := pool("nvidia", true)
+	away.Requirements = []model.Requirement{in(model.LabelInstanceType, "A")}
+	for name, tt := range map[string]struct {
+		pool Pool
+		none bool
+		want bool
+	}{
+		"not registered":             {pool("nvidia", true), true, true},
+		"registered, or not known":   {pool("nvidia", true), false, false},
+		"the class manages nothing":  {pool("nvidia", false), true, false},
+		"GPUs of another make":       {pool("amd", true), true, false},
+		"the NodePool buys no GPUs":  {away, true, false},
+		"no size of the region does": {lintPool("p", 10), true, false},
+	} {
+		found := slices.ContainsFunc(Lint([]Pool{tt.pool}, Subscription{NoManagedGPU: tt.none}),
+			func(f Finding) bool { return f.Code == ManagedGPUNotRegistered })
+		if found != tt.want {
+			t.Errorf("%s: found %v, want %v", name, found, tt.want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 // namespace is worth more to a thief than the check to the cluster. The person who
 // runs nap doctor has it.
 func LeftToDoctor() []Source {
-	return []Source{SourceSubscription, SourceProviders, SourceFeatures, SourceRoles, SourceRoutes, SourceTokens}
+	return []Source{SourceSubscription, SourceProviders, SourceRoles, SourceRoutes, SourceTokens}
 }
 
 // Facts are what was read. A part is nil or empty where its source could not be read,

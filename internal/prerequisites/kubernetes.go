@@ -30,7 +30,7 @@ func clusterObjectRows() []Row {
 		row(44, "outbound-type-change", "The outbound type is the one with which nap's machines were made",
 			"Machines keep the way to the internet that they were made with, and it may be gone: AKS changes those of its own agent pools alone.",
 			Warning, outboundChanged, SourceCluster, SourceMode),
-		row(45, "managed-gpu-feature", "The preview feature ManagedGPUExperiencePreview is registered, where an AKSNodeClass has "+
+		row(45, RowManagedGPU, "The preview feature ManagedGPUExperiencePreview is registered, where an AKSNodeClass has "+
 			"gpu.nvidia.managementMode Managed and AKS makes the machines",
 			"AKS refuses such machines with PreviewFeatureNotRegistered, and GPU pods wait.",
 			Failed, managedGPURegistered, SourceCluster, SourceFeatures, SourceNodeClasses),

@@ -36,7 +36,10 @@ func BeforeInstall(results []Result) []Result {
 	})
 }
 
-// Names of rows that the code refers to.
+// RowManagedGPU is the name of the row of the preview feature that managed GPUs need.
+const RowManagedGPU = "managed-gpu-feature"
+
+// Names of rows that this package alone refers to.
 const (
 	rowManagedMode = "node-provisioning-mode"
 	rowPower       = "power-state"

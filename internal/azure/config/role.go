@@ -6,9 +6,13 @@ import "strings"
 // the cluster: with it nap could change the cluster's other agent pools, too.
 const ActionCreatePool = "Microsoft.ContainerService/managedClusters/agentPools/write"
 
+// ActionReadFeature reads whether a preview feature is registered. The controller does so
+// when it looks at the prerequisites.
+const ActionReadFeature = "Microsoft.Features/providers/features/read"
+
 // Actions are the Azure actions that nap needs, and no more: give them to its
-// identity as a custom role. Those of Microsoft.Compute/skus and of locations are
-// asked of the subscription, those of the cluster and its agent pool of the cluster, those of a
+// identity as a custom role. Those of Microsoft.Compute/skus, of locations and of preview
+// features are asked of the subscription, those of the cluster and its agent pool of the cluster, those of a
 // network, a disk encryption set, identities and image galleries of your own of
 // themselves; everything else of the node resource group.
 func Actions() []string {
@@ -18,6 +22,8 @@ func Actions() []string {
 		"Microsoft.Compute/locations/usages/read",
 		"Microsoft.Compute/locations/placementScores/generate/action", // with NAP_PLACEMENT_SCORES
 		"Microsoft.Compute/locations/communityGalleries/images/versions/read",
+		// Whether the preview feature is registered that managed GPUs need.
+		ActionReadFeature,
 		"Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
 		// What the cluster tells of itself.
 		"Microsoft.ContainerService/managedClusters/read",
@@ -59,7 +65,7 @@ func Actions() []string {
 }
 
 // OfSubscription reports whether an action of Actions is asked of the subscription: it is
-// about what Azure sells, and not about the cluster.
+// about what Azure sells and lets the subscription have, and not about the cluster.
 func OfSubscription(action string) bool {
-	return action == "Microsoft.Compute/skus/read" || strings.Contains(action, "/locations/")
+	return action == "Microsoft.Compute/skus/read" || action == ActionReadFeature || strings.Contains(action, "/locations/")
 }

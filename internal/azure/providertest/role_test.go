@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/setup"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
+	"github.com/nodeautoprovision/nap/internal/prerequisites/azurefacts"
 )
 
 // ownNetwork makes a network of the user's own with a subnet, and keys for disks,
@@ -74,6 +77,7 @@ func (w *world) wholeLife(t *testing.T) {
 		return err
 	}
 	steps := []func() error{
+		w.readFeatures(t),
 		func() error { _, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages); return err },
 		func() error { return w.provider.ValidateSubnet(t.Context(), w.class) },
 		func() error { return w.provider.ValidateDiskEncryption(t.Context()) },
@@ -134,6 +138,25 @@ func (w *world) wholeLife(t *testing.T) {
 		}
 	}
 	w.deleteAll(t)
+}
+
+// readFeatures reads the preview features as the controller's look at the prerequisites does.
+func (w *world) readFeatures(t *testing.T) func() error {
+	t.Helper()
+	reader, err := azurefacts.New(azurefacts.Target{
+		Subscription: w.SubscriptionID, ResourceGroup: w.ResourceGroup, Name: w.ClusterName, Class: w.class,
+		NoRetailPrices: true, Leave: prerequisites.LeftToDoctor(),
+	}, w.Credential, w.ClientOptions(), w.HTTP, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		facts, err := reader.Read(t.Context())
+		if err == nil && facts.Unread[prerequisites.SourceFeatures] != "" {
+			err = errors.New(facts.Unread[prerequisites.SourceFeatures])
+		}
+		return err
+	}
 }
 
 // unchecked are the actions that this test cannot take away: those without which

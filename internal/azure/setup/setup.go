@@ -75,7 +75,7 @@ type Role struct {
 // subscription. The names of roles are unique in a tenant, hence the subscription in them.
 func (t *Target) Roles() (machines, catalogue Role) {
 	machines = t.role("nap", "Buy and delete the machines of an AKS cluster, for nap")
-	catalogue = t.role("nap catalogue", "Read sizes, usages and node images of a subscription, for nap")
+	catalogue = t.role("nap catalogue", "Read sizes, usages, node images and preview features of a subscription, for nap")
 	for _, action := range config.Actions() {
 		if config.OfSubscription(action) {
 			catalogue.Actions = append(catalogue.Actions, action)

@@ -60,8 +60,8 @@ type Loop struct {
 	Catalogs fleet.Catalogs
 	// Excluded says why a size that the region sells is left out for a NodePool, or "".
 	Excluded func(ctx context.Context, pool *karpv1.NodePool) func(size string) string
-	// Limits are the quotas of the region in vCPUs, by name.
-	Limits func() map[string]int64
+	// Subscription is what is known of the subscription beside what is sold to it.
+	Subscription func() poollint.Subscription
 	// Market changes whenever a limit does.
 	Market func() uint64
 
@@ -89,12 +89,13 @@ func (l *Loop) look(ctx context.Context) error {
 	}
 	mine := slices.DeleteFunc(pools.Items, func(p karpv1.NodePool) bool { return p.DeletionTimestamp != nil || !l.Manages(&p) })
 	slices.SortFunc(mine, func(a, b karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
-	now := l.state(mine, classes.Items)
+	subscription := l.Subscription()
+	now := l.state(mine, classes.Items, subscription.NoManagedGPU)
 	if now == l.seen && l.Clock.Since(l.at) < afresh {
 		return nil
 	}
 	byPool := map[string][]poollint.Finding{}
-	for _, f := range poollint.Lint(l.entries(ctx, mine, classes.Items), l.Limits()) {
+	for _, f := range poollint.Lint(l.entries(ctx, mine, classes.Items), subscription) {
 		byPool[f.NodePool] = append(byPool[f.NodePool], f)
 	}
 	whole := true
@@ -113,9 +114,9 @@ func (l *Loop) look(ctx context.Context) error {
 
 // state is a text that changes with everything that the rules look at, sizes of the region
 // excepted.
-func (l *Loop) state(pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass) string {
+func (l *Loop) state(pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass, noManagedGPU bool) string {
 	var b strings.Builder
-	fmt.Fprint(&b, l.Market())
+	fmt.Fprint(&b, l.Market(), noManagedGPU)
 	for i := range pools {
 		p := &pools[i]
 		// Annotations do not count in the generation.
@@ -131,11 +132,9 @@ func (l *Loop) state(pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass) st
 // entries are the NodePools whose catalogue can be read: why that of another cannot, its
 // condition Ready says.
 func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass) []poollint.Pool {
-	images := map[string]string{}
+	byName := map[string]*v1beta1.AKSNodeClass{}
 	for i := range classes {
-		if version := classes[i].Spec.ImageVersion; version != nil {
-			images[classes[i].Name] = *version
-		}
+		byName[classes[i].Name] = &classes[i]
 	}
 	var out []poollint.Pool
 	for i := range pools {
@@ -147,8 +146,12 @@ func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v
 		entry := poollint.Pool{
 			Pool: kube.Pool(p), Catalog: catalog, Excluded: l.Excluded(ctx, p), NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
 		}
-		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil {
-			entry.Image = images[ref.Name]
+		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && byName[ref.Name] != nil {
+			class := byName[ref.Name]
+			entry.ManagedGPU = class.ManagesGPUs()
+			if class.Spec.ImageVersion != nil {
+				entry.Image = *class.Spec.ImageVersion
+			}
 		}
 		out = append(out, entry)
 	}

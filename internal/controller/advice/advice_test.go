@@ -25,6 +25,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/poollint"
 )
 
 // world is a loop in a region that sells two sizes.
@@ -33,6 +34,8 @@ type world struct {
 	t      *testing.T
 	said   []string
 	limits map[string]int64
+	gpus   bool // the sizes have them
+	noGPU  bool // AKS does not manage them
 	market uint64
 	read   int // catalogues
 }
@@ -47,7 +50,11 @@ func (w *world) Publish(evs ...events.Event) {
 func (w *world) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	w.read++
 	size := func(name string) model.InstanceType {
-		return model.InstanceType{Name: name, Labels: map[string]string{model.LabelInstanceType: name}, Offerings: []model.Offering{{
+		labels := map[string]string{model.LabelInstanceType: name}
+		if w.gpus {
+			labels["karpenter.azure.com/sku-gpu-manufacturer"] = "nvidia"
+		}
+		return model.InstanceType{Name: name, Labels: labels, Offerings: []model.Offering{{
 			Zone: "r-1", CapacityType: model.OnDemand, Labels: map[string]string{model.LabelCapacityType: "on-demand", model.LabelZone: "r-1"},
 			Quotas: []model.QuotaUse{{Quota: "cores"}},
 		}}}
@@ -64,10 +71,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.Loop = &Loop{
 		Kube:     fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1.NodePool{}).Build(),
 		Recorder: w, Clock: clock.RealClock{}, Catalogs: w,
-		Manages:  func(p *karpv1.NodePool) bool { return p.Spec.Template.Spec.NodeClassRef.Kind == "AKSNodeClass" },
-		Excluded: func(context.Context, *karpv1.NodePool) func(string) string { return func(string) string { return "" } },
-		Limits:   func() map[string]int64 { return w.limits },
-		Market:   func() uint64 { return w.market },
+		Manages:      func(p *karpv1.NodePool) bool { return p.Spec.Template.Spec.NodeClassRef.Kind == "AKSNodeClass" },
+		Excluded:     func(context.Context, *karpv1.NodePool) func(string) string { return func(string) string { return "" } },
+		Subscription: func() poollint.Subscription { return poollint.Subscription{Limits: w.limits, NoManagedGPU: w.noGPU} },
+		Market:       func() uint64 { return w.market },
 	}
 	return w
 }
@@ -169,6 +176,33 @@ func TestAnnotationsCountAsChange(t *testing.T) {
 	w.looks()
 	if got := w.condition("general"); !strings.HasPrefix(got, "True") {
 		t.Error(got)
+	}
+}
+
+// TestConditionNamesThePreviewFeatureOfManagedGPUs: when the feature is found to be missing,
+// and not any more when it is registered.
+func TestConditionNamesThePreviewFeatureOfManagedGPUs(t *testing.T) {
+	managed := v1beta1.ManagementModeManaged
+	class := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	class.Spec.GPU = &v1beta1.GPU{Nvidia: &v1beta1.NvidiaGPU{ManagementMode: &managed}}
+	w := newWorld(t, pool("general", 50), class)
+	w.gpus = true
+	w.looks()
+	if got := w.condition("general"); got != "none" {
+		t.Fatal(got)
+	}
+	w.noGPU = true
+	w.looks()
+	const want = "AKS refuses its GPU machines: the preview feature ManagedGPUExperiencePreview is not registered. " +
+		"nap doctor has the commands; or set gpu.nvidia.managementMode of the AKSNodeClass to Unmanaged."
+	if got := w.condition("general"); got != "False ManagedGPUNotRegistered: ManagedGPUNotRegistered: "+want ||
+		!slices.Equal(w.said, []string{"Warning ManagedGPUNotRegistered: " + want}) {
+		t.Errorf("%s, events %q", got, w.said)
+	}
+	w.noGPU = false
+	w.looks()
+	if got := w.condition("general"); !strings.HasPrefix(got, "True") {
+		t.Errorf("registered: %s", got)
 	}
 }
 

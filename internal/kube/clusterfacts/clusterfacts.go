@@ -295,8 +295,7 @@ func (r *Reader) nodeClasses(ctx context.Context, k *prerequisites.Kubernetes) e
 		return err
 	}
 	for i := range list.Items {
-		gpu := list.Items[i].Spec.GPU
-		if gpu != nil && gpu.Nvidia != nil && gpu.Nvidia.ManagementMode != nil && *gpu.Nvidia.ManagementMode == v1beta1.ManagementModeManaged {
+		if list.Items[i].ManagesGPUs() {
 			k.ManagedGPU = append(k.ManagedGPU, list.Items[i].Name)
 		}
 	}
