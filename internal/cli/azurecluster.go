@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/spf13/pflag"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
@@ -77,5 +79,17 @@ type azureAccess struct {
 // connectAzure signs in as Azure's programs do.
 func connectAzure(c *config.Config) (azureAccess, error) {
 	credential, options, err := azure.Connect(c)
-	return azureAccess{credential, options, http.DefaultClient}, err
+	return azureAccess{signIn{credential}, options, http.DefaultClient}, err
+}
+
+// signIn is a credential that says how to sign in where it has no token to give.
+type signIn struct{ azcore.TokenCredential }
+
+// GetToken implements azcore.TokenCredential.
+func (s signIn) GetToken(ctx context.Context, of policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	token, err := s.TokenCredential.GetToken(ctx, of)
+	if err != nil {
+		err = fmt.Errorf("sign in first, with az login or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal: %w", err)
+	}
+	return token, err
 }

@@ -148,6 +148,9 @@ func TestTextLeavesWhatIsNoSecret(t *testing.T) {
 		"AZURE_FEDERATED_TOKEN_FILE=/var/run/secrets/azure/tokens/azure-identity-token", "secretName: nap-tls", "SharedAccessKeyName=root",
 		"the bootstrap tokens: secrets is forbidden: User \"system:serviceaccount:nap-system:nap\" cannot list resource \"secrets\"",
 		"failed to list *v1.Secret: the server has no more of them", "key: karpenter.sh/nodepool", "get a token: AADSTS700016: no application",
+		"DefaultAzureCredential: failed to acquire a token.\nAttempted credentials:\n\tEnvironmentCredential: missing environment variable AZURE_TENANT_ID\n" +
+			"\tWorkloadIdentityCredential: no client ID specified. Check pod configuration or set ClientID in the options\n" +
+			"\tManagedIdentityCredential: managed identity timed out\n\tAzureCLICredential: Azure CLI not found on path",
 		"credentials:\n  name: y\n", "secret:\n  secretName: y\n",
 		"https://management.azure.com:443/subscriptions?api-version=2025-05-01", "http://proxy:3128, http://proxy:3129; http://[::1]:80.",
 		"Get \"https://10.0.0.1:443/api\": dial tcp 10.0.0.1:443: connect: connection refused", "jane@contoso.com", "git@github.com:nap/nap.git",

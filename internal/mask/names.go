@@ -23,6 +23,9 @@ const (
 // kindOf is what the value of a name is. clientSecret, client-secret and CLIENT_SECRET are
 // one name, and so are password and password2.
 func kindOf(name string) kind {
+	if isWayToSignIn(name) {
+		return plain
+	}
 	joined := strings.TrimRight(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("_-.", r) {
 			return -1
@@ -44,6 +47,18 @@ func kindOf(name string) kind {
 		}
 	}
 	return plain
+}
+
+// isWayToSignIn reports whether a name is one of those by which Azure's identity library calls
+// its ways to sign in. Its errors begin so, and say why each way does not work.
+func isWayToSignIn(name string) bool {
+	switch name {
+	case "DefaultAzureCredential", "ChainedTokenCredential", "EnvironmentCredential", "WorkloadIdentityCredential", "ManagedIdentityCredential",
+		"AzureCLICredential", "AzureDeveloperCLICredential", "AzurePowerShellCredential", "AzurePipelinesCredential",
+		"ClientSecretCredential", "ClientCertificateCredential", "ClientAssertionCredential":
+		return true
+	}
+	return false
 }
 
 // kindOfEnd is the kind of a name in lower case without separators, which its end tells.
