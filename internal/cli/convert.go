@@ -122,7 +122,7 @@ func (c *convertCommand) open(name string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("read the objects: %w", err)
+		return nil, fmt.Errorf("-f %s: %w: give the path of a file, or - for standard input", name, plainPath(err))
 	}
 	return text, nil
 }

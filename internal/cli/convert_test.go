@@ -102,7 +102,7 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 	}
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"nothing":      {Args: []string{"convert"}, Want: "nap: nothing to convert: give objects with -f FILE"},
-		"no file":      {Args: []string{"convert", "-f", "nowhere.yaml"}, Want: "nap: read the objects: open nowhere.yaml"},
+		"no file":      {Args: []string{"convert", "-f", "nowhere.yaml"}, Want: "nap: -f nowhere.yaml: no such file or directory: give the path"},
 		"no cluster":   {Args: []string{"convert", "--from-agent-pools", "-f", "testdata/convert/provisioner.yaml"}, Want: "nap: testdata/convert/provisioner.yaml: is not what"},
 		"wrong region": {Args: []string{"convert", "-f", "testdata/convert/provisioner.yaml", "--region", "mars"}, Want: "nap: "},
 	})

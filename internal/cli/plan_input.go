@@ -108,7 +108,8 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		return nil, err
 	}
 	if len(f.files) == 0 && !f.live() {
-		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig, --context or KUBECONFIG")
+		return nil, fmt.Errorf("nothing to plan for%s: give objects with -f FILE, or a live cluster with --kubeconfig, --context or KUBECONFIG",
+			command.LostKubeconfig())
 	}
 	p := &planInput{store: fleet.NewStore(), pools: map[string]*v1.NodePool{}, classes: map[string]*nodeclass.NodeClass{}}
 	var err error

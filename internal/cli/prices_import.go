@@ -243,7 +243,7 @@ func readFile[T any](c *importCommand, flag, name string, read func(io.Reader) (
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return none, fmt.Errorf("%s: %w", flag, err)
+			return none, fmt.Errorf("%s %s: %w: give the path of a file, or - for standard input", flag, name, plainPath(err))
 		}
 		defer file.Close()
 		in = file

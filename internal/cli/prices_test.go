@@ -142,7 +142,7 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"nothing to import: give --subscription SUBSCRIPTION to read from Azure, ":           {},
-		"--price-sheet: open nowhere.csv: ":                                                  {"--price-sheet", "nowhere.csv"},
+		"--price-sheet nowhere.csv: no such file or directory: give the path of a file":      {"--price-sheet", "nowhere.csv"},
 		`--price-sheet euro.csv: line 2: currency is "EUR"; nap plans in US dollars: `:       {"--price-sheet", "euro.csv"},
 		"--price-sheet disks.csv: none of the 3 meters of virtual machines in eastus has a ": {"--price-sheet", "disks.csv"},
 		"--reservations disks.csv: it is no list of reservations: ":                          {"--reservations", "disks.csv"},

@@ -105,8 +105,20 @@ func wrongInputs(gz, denied string) []wrongInput {
 		typed("unknown size", "explain", "offer", "Standard_D4s_v99"),
 		typed("no such pod", "explain", "pod", "oo", "-f", "good.yaml"),
 		typed("nothing to plan for", "plan"),
+		typed("file to convert that is not there", "convert", "-f", "nowhere.yaml"),
+		typed("folder to convert", "convert", "-f", "empty"),
+		typed("shell that is not known", "completion", "tcsh"),
+		typed("cluster of Azure without a name", "enable", "--resource-group", "rg"),
+		typed("default NodePools that are none", "enable", "-g", "rg", "-n", "prod", "--default-node-pools", "Some"),
+		typed("subnet that is none", "enable", "-g", "rg", "-n", "prod", "--subscription", someSubscription, "--subnet", "nodes"),
+		typed("no kubeconfig to enable with", "enable", "-g", "rg", "-n", "prod", "--subscription", someSubscription, "--image", "r.example/nap:v1"),
+		typed("no kubeconfig to disable with", "disable"),
+		typed("nobody is signed in", "images", "-g", "rg", "-n", "prod", "--subscription", someSubscription),
+		typed("price sheet that is not there", "prices", "import", "--region", "eastus", "--price-sheet", "nowhere.csv"),
 	}
 }
+
+const someSubscription = "0b1f6471-0000-4000-8000-000000000002"
 
 // TestWrongInputsNameWhatWhereAndNext: for each mistake, the exit code and what is said of it
 // are in testdata/wronginputs.txt. Run with -rewrite to accept; read the diff.
@@ -124,6 +136,8 @@ func TestWrongInputsNameWhatWhereAndNext(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("KUBECONFIG", "nowhere")
+	t.Setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+	t.Setenv("AZURE_TENANT_ID", "")
 	writeFilesBeside(t, denying.URL)
 	golden, err := os.ReadFile(home + "/testdata/wronginputs.txt")
 	if err != nil {

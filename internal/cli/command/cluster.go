@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,11 +28,24 @@ func ClusterConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no cluster to work with: give --kubeconfig, set KUBECONFIG, or run in a pod")
+		return nil, fmt.Errorf("no cluster to work with%s: give --kubeconfig, set KUBECONFIG, or run in a pod", LostKubeconfig())
 	case err != nil:
 		return nil, fmt.Errorf("reading the kubeconfig: %w: choose another with --kubeconfig or --context", err)
 	}
 	return config, nil
+}
+
+// LostKubeconfig names the files of KUBECONFIG that are not there, where none of them is, to
+// follow on a sentence; empty otherwise.
+func LostKubeconfig() string {
+	var out string
+	for _, name := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
+		if _, err := os.Stat(name); err == nil {
+			return ""
+		}
+		out += ": KUBECONFIG names " + name + ", which is not there"
+	}
+	return out
 }
 
 // Cluster are the flags by which kubectl chooses a cluster and a user.
@@ -59,8 +73,8 @@ func (c *Cluster) Found() bool {
 		return true
 	}
 	raw, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
-	if err == nil && raw.CurrentContext != "" {
-		return true
+	if err != nil || raw.CurrentContext != "" {
+		return true // what is wrong with it, Config says
 	}
 	_, err = rest.InClusterConfig()
 	return err == nil

@@ -65,6 +65,12 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
 	})
 	root.SetArgs(args)
+	root.InitDefaultCompletionCmd(args...)
+	for _, sub := range root.Commands() {
+		if sub.Name() == "completion" { // cobra's own, which answers a shell that it does not know with its help
+			Group(sub)
+		}
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -170,10 +170,10 @@ func envText(env map[string]string) string {
 }
 
 func TestControllerNeedsClusterAndCloud(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBECONFIG", "none")
 	t.Setenv("HOME", t.TempDir())
 	for want, args := range map[string][]string{
-		"nap: no cluster to work with: give --kubeconfig, set KUBECONFIG, or run in a pod\n":                                                               nil,
+		"nap: no cluster to work with: KUBECONFIG names none, which is not there: give --kubeconfig, set KUBECONFIG, or run in a pod\n":                    nil,
 		"nap: --kubeconfig /does/not/exist: no such file or directory: give the path of an existing file\n":                                                {"--kubeconfig=/does/not/exist"},
 		"nap: the Azure configuration in the environment cannot be used: CLUSTER_NAME: must be set: the name of the AKS cluster; AZURE_SUBSCRIPTION_ID: m": {"--kubeconfig=" + kubeconfigOf(t, "https://127.0.0.1:1")},
 	} {
