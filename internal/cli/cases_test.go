@@ -30,7 +30,7 @@ func inputCases() map[string]inputCase {
 			` 4 NC4as_T4_v3 eastus-1 spot gpu-spot`, ` 2 NC4as_T4_v3 eastus-1 on-demand gpu-od`, `TaintNotTolerated`, `fix: Add a toleration for nvidia.com/gpu=present:NoSchedule`,
 		}},
 		"pods that no machine takes": {args: "plan -f impossible-pods", code: 2, said: []string{
-			`huge InsufficientResources: ([^:]*: ){2}has cpu 368180m, needs cpu 5000 fix: .{0,60}largest machine on sale`,
+			`huge InsufficientResources: ([^:]*: ){2}has cpu 368.18, needs cpu 5000 fix: .{0,60}largest machine on sale`,
 			`wrongzone PodRequirement: ([^:]*: ){4}there are eastus-1, eastus-2, eastus-3`,
 			`wrongzone2 PodRequirement: ([^:]*: ){4}there are eastus-1, eastus-2, eastus-3`,
 			`Select karpenter.sh/nodepool instead of agentpool`, `Select karpenter.sh/capacity-type instead of kubernetes.azure.com/scalesetpriority`,

@@ -143,7 +143,7 @@ func TestRemediesAreTheCheapestChanges(t *testing.T) {
 func TestImpossiblePodsAreExplained(t *testing.T) {
 	const file = "testdata/cases/impossible-pods.yaml"
 	asked := map[string]string{
-		"huge":       `One pod asks for more than a node of this type has.* has cpu 368180m, needs cpu 5000.*largest machine on sale`,
+		"huge":       `One pod asks for more than a node of this type has.* has cpu 368.18, needs cpu 5000.*largest machine on sale`,
 		"wrongzone":  `has topology.kubernetes.io/zone=\S+, needs topology.kubernetes.io/zone In .* fix: .*eastus-1, eastus-2, eastus-3`,
 		"wrongzone2": `has topology.kubernetes.io/zone=\S+, needs topology.kubernetes.io/zone In .* fix: .*eastus-1, eastus-2, eastus-3`,
 		"agentpool":  `Select karpenter.sh/nodepool instead of agentpool`,

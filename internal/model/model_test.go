@@ -102,9 +102,14 @@ func TestHostPortsConflictAcrossWildcards(t *testing.T) {
 func TestAmountsFormatRoundTrip(t *testing.T) {
 	axes := NewAxes("nvidia.com/gpu")
 	got := Resources{1500, 3 << 30, 128e9, 30, 2}.Format(axes)
-	want := "cpu 1500m, memory 3Gi, ephemeral-storage 119.2Gi, pods 30, nvidia.com/gpu 2"
+	want := "cpu 1.5, memory 3Gi, ephemeral-storage 119.2Gi, pods 30, nvidia.com/gpu 2"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	for millicores, want := range map[int64]string{0: "0", 1: "1m", 999: "999m", -250: "-250m", 1000: "1", 5000000: "5000", 368180: "368.18", 1001: "1.001"} {
+		if got := FormatAmount(CPU, millicores); got != want {
+			t.Errorf("%d millicores are %q, want %q", millicores, got, want)
+		}
 	}
 	if got := USD(0.192).String(); got != "$0.192/h" {
 		t.Errorf("got %q", got)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -87,7 +88,7 @@ func (r Resources) IsZero() bool {
 }
 
 // Format prints the non-zero amounts as a person would write them, in the
-// order of the axes: "cpu 500m, memory 2Gi, nvidia.com/gpu 1".
+// order of the axes: "cpu 2.5, memory 2Gi, nvidia.com/gpu 1".
 func (r Resources) Format(axes Axes) string {
 	var parts []string
 	for i, name := range axes {
@@ -105,14 +106,19 @@ func (r Resources) Format(axes Axes) string {
 func FormatAmount(axis int, v int64) string {
 	switch axis {
 	case CPU:
-		if v%1000 == 0 {
-			return fmt.Sprintf("%d", v/1000)
-		}
-		return fmt.Sprintf("%dm", v)
+		return formatCores(v)
 	case Memory, EphemeralStorage:
 		return formatBytes(v)
 	}
 	return fmt.Sprintf("%d", v)
+}
+
+// formatCores prints millicores as such below one core, and as cores from there on, exactly.
+func formatCores(v int64) string {
+	if -1000 < v && v < 1000 && v != 0 {
+		return fmt.Sprintf("%dm", v)
+	}
+	return strconv.FormatFloat(float64(v)/1000, 'f', -1, 64)
 }
 
 func formatBytes(v int64) string {

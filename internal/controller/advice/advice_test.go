@@ -196,7 +196,7 @@ func TestConditionNamesThePreviewFeatureOfManagedGPUs(t *testing.T) {
 	const want = "AKS refuses its GPU machines: the preview feature ManagedGPUExperiencePreview is not registered. " +
 		"nap doctor has the commands; or set gpu.nvidia.managementMode of the AKSNodeClass to Unmanaged."
 	if got := w.condition("general"); got != "False ManagedGPUNotRegistered: ManagedGPUNotRegistered: "+want ||
-		!slices.Equal(w.said, []string{"Warning ManagedGPUNotRegistered: " + want}) {
+		!slices.Equal(w.said, []string{"Warning ManagedGPUNotRegistered: " + strings.Replace(want, ". ", "; ", 1)}) {
 		t.Errorf("%s, events %q", got, w.said)
 	}
 	w.noGPU = false

@@ -19,7 +19,7 @@ func TestEventNamesPausedPools(t *testing.T) {
 		leftOut []int
 		want    string
 	}{
-		{model.ReasonResources, []int{0, 1, 2}, "NodePool a: its machines do not register. NodePool c: three machines did not boot. "},
+		{model.ReasonResources, []int{0, 1, 2}, "NodePool a: its machines do not register; NodePool c: three machines did not boot"},
 		{model.ReasonResources, []int{1}, ""},
 		{model.ReasonPoolPaused, []int{0, 1}, ""},
 	} {

@@ -150,13 +150,13 @@ func faults() map[string]fault {
 			arrive: agentComes, runs: true, machines: 1,
 		},
 		"webhook that gives a DaemonSet's pods requests": {
-			objects: []client.Object{agent(nil)}, arrive: agentComes, runs: true, machines: 2, told: "its DaemonSet pods (kube-system/agent) take cpu 1500m",
+			objects: []client.Object{agent(nil)}, arrive: agentComes, runs: true, machines: 2, told: "its DaemonSet pods (kube-system/agent) take cpu 1.5",
 		},
 		"pods that belong to the node and to no DaemonSet": {
 			arrive: operatorComes, machines: 3, told: "engine-",
 		},
 		"machine that is smaller than promised": {
-			spoil: smaller, runs: true, machines: 2, told: "cpu is 1200m and not 1900m",
+			spoil: smaller, runs: true, machines: 2, told: "cpu is 1.2 and not 1.9",
 		},
 		"taint that stays": {
 			spoil: stayingTaint, machines: 3, told: "it has the taint example.com/agent=missing:NoSchedule",

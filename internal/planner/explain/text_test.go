@@ -20,7 +20,7 @@ func example(pools int) (*model.Problem, *model.Unschedulable) {
 		Pods: []int{0, 1}, Reason: model.ReasonResources,
 		Nearest: &model.NearestMiss{
 			Pool: "pool0", InstanceType: "Standard_D4s_v5", Zone: "eastus-1", CapacityType: model.Spot, Reason: model.ReasonResources,
-			Have: "cpu 3860m", Want: "cpu 8", Fix: "Lower the request, or allow larger instance types.",
+			Have: "cpu 3.86", Want: "cpu 8", Fix: "Lower the request, or allow larger instance types.",
 		},
 	}
 	for i := range pools {
@@ -37,7 +37,7 @@ func TestDescribeHasReasonAndRemedy(t *testing.T) {
 	want := Pending{
 		Reason:  model.ReasonResources,
 		Why:     "One pod asks for more than a node of this type has",
-		Nearest: "Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3860m, needs cpu 8",
+		Nearest: "Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3.86, needs cpu 8",
 		Fix:     "Lower the request, or allow larger instance types.",
 		Details: []string{
 			"it asks for cpu 8, memory 4Gi, pods 1",
@@ -63,7 +63,7 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 	words := Describe(p, u)
 	const (
 		why     = "One pod asks for more than a node of this type has (InsufficientResources)"
-		nearest = "; nearest: Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3860m, needs cpu 8"
+		nearest = "; nearest: Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3.86, needs cpu 8"
 		fix     = "; lower the request, or allow larger instance types."
 		code    = " (InsufficientResources)"
 	)
