@@ -64,6 +64,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/placementscore"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
@@ -309,13 +310,15 @@ func (p *Provider) Quotas() []model.Quota {
 type MarketFacts struct {
 	// Quotas are the limits of the subscription in detail.
 	Quotas []quota.Line
-	// Prices says where the prices come from.
+	// Prices says where the prices come from, Terms what the subscription pays instead of
+	// retail prices, nil for none.
 	Prices string
+	Terms  *price.Terms
 }
 
 // MarketFacts says what is known of what can be bought.
 func (p *Provider) MarketFacts() MarketFacts {
-	return MarketFacts{Quotas: p.market.quota.Lines(), Prices: p.market.prices.Source()}
+	return MarketFacts{Quotas: p.market.quota.Lines(), Prices: p.market.prices.Source(), Terms: p.market.prices.Terms()}
 }
 
 // RefreshQuota asks Azure for the usages now instead of at the next turn.

@@ -94,7 +94,7 @@ func (c *catalogCommand) open(ctx context.Context) (*offline.Source, error) {
 		if err := c.input.checkRegion(); err != nil {
 			return nil, err
 		}
-		return c.input.open(nil, func(string) string { return "" })
+		return c.input.unused().open(nil, func(string) string { return "" })
 	}
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {

@@ -42,7 +42,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		return err
 	}
 	var made *madePlan
-	source, err := c.plan.input.open(nil, func(string) string { return "" })
+	source, err := c.plan.input.unused().open(nil, func(string) string { return "" })
 	if f := &c.plan.input; len(f.files) > 0 || f.live() {
 		if made, err = c.plan.make(ctx); err == nil {
 			source = made.source

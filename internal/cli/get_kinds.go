@@ -303,7 +303,7 @@ func (c *getCommand) offers(ctx context.Context) (*listing, error) {
 			return nil, err
 		}
 		var err error
-		if s, err = c.input.open(nil, func(string) string { return "" }); err != nil {
+		if s, err = c.input.unused().open(nil, func(string) string { return "" }); err != nil {
 			return nil, err
 		}
 		l.assuming = "offline: " + s.Note

@@ -190,7 +190,7 @@ func (p *planInput) spreadByDefault(objects []client.Object) []client.Object {
 
 // source opens the catalogue for the pools that were read.
 func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source, error) {
-	f.region = p.region
+	f.region, f.advance, f.machines = p.region, !f.listed, p.onDemand()
 	if p.told != nil && p.told.document != nil {
 		f.told = p.told
 		if f.region == "" {
@@ -207,6 +207,30 @@ func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source
 		return nil, err
 	}
 	return s, p.applyOverlays(ctx, s)
+}
+
+// onDemand are the on-demand machines of NodePools, which use up what is paid in advance, as the
+// controller counts them: sizes by the name of the NodeClaim, or of a node without one.
+func (p *planInput) onDemand() map[string]string {
+	out, known := map[string]string{}, map[string]bool{}
+	now := p.store.Snapshot()
+	note := func(name string, labels map[string]string) {
+		if size := labels[model.LabelInstanceType]; size != "" && labels[model.LabelCapacityType] == string(model.OnDemand) {
+			out[name] = size
+		}
+	}
+	for claim := range now.AllClaims() {
+		known[claim.NodeName] = true
+		if claim.ProviderID != "" && !claim.Terminating {
+			note(claim.Name, claim.Labels)
+		}
+	}
+	for node := range now.Nodes() {
+		if node.Labels[v1.NodePoolLabelKey] != "" && !known[node.Name] {
+			note(node.Name, node.Labels)
+		}
+	}
+	return out
 }
 
 func (p *planInput) readPath(name string, in io.Reader) error {

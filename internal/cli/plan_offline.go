@@ -16,6 +16,12 @@ type catalogFlags struct {
 	file   string
 	// prices is a file of what the subscription pays, see [price.Terms].
 	prices string
+	// advance counts what is paid in advance, less what machines use up: sizes of on-demand
+	// machines by name.
+	advance  bool
+	machines map[string]string
+	// listed leaves what is paid in advance out, for sums of nodes that exist.
+	listed bool
 	// told is what a live cluster's controller tells; nil without.
 	told *told
 }
@@ -32,6 +38,13 @@ func (f *catalogFlags) checkRegion() error {
 	}
 	f.region = name
 	return nil
+}
+
+// unused is a catalogue for which everything that is paid in advance is there, since no machines
+// are known.
+func (f catalogFlags) unused() catalogFlags {
+	f.advance = true
+	return f
 }
 
 // open reads the catalogue file, or lays out the built-in table for the region
@@ -53,7 +66,9 @@ func (f catalogFlags) openSource(classes map[string]*nodeclass.NodeClass) (*offl
 		return offline.OpenFile(f.file, f.region)
 	}
 	if f.told == nil {
-		return offline.Open(f.region, f.prices, classes, offline.Granted())
+		granted := offline.Granted()
+		granted.Advance, granted.Machines = f.advance, f.machines
+		return offline.Open(f.region, f.prices, classes, granted)
 	}
 	refused, err := f.told.refusals(time.Now)
 	if err != nil {
@@ -61,7 +76,7 @@ func (f catalogFlags) openSource(classes map[string]*nodeclass.NodeClass) (*offl
 	}
 	left := f.told.quotas(time.Now)
 	return offline.Open(f.region, f.prices, classes, offline.Told{
-		Unavailable: refused, Quota: left, Quotas: left.Quotas(),
+		Unavailable: refused, Quota: left, Quotas: left.Quotas(), Terms: f.told.document.Terms, Advance: f.advance, Machines: f.machines,
 		Note: "quota and refusals from the controller's snapshot of " + f.told.document.Status.Written.UTC().Format(time.RFC3339),
 	})
 }

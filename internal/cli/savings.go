@@ -77,7 +77,9 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 	if len(read.pools) == 0 {
 		read.addDefaultPool()
 	}
-	source, err := read.source(ctx, c.input.catalogFlags)
+	flags := c.input.catalogFlags
+	flags.listed = true // agent pools use them up, too, and no one sees how much
+	source, err := read.source(ctx, flags)
 	if err != nil {
 		return err
 	}

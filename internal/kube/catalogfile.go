@@ -2,12 +2,14 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -397,22 +399,27 @@ func NewCatalogFile(region string, c *fleet.Catalog) *CatalogFile {
 			Overhead:    WriteAmounts(t.Overhead, c.Axes),
 		}
 		for j := range t.Offerings {
-			out.Offerings = append(out.Offerings, fileOffering(&t.Offerings[j]))
+			o := fileOffering(&t.Offerings[j])
+			if n := len(out.Offerings); n == 0 || !reflect.DeepEqual(out.Offerings[n-1], o) { // one of which some are paid in advance is there again
+				out.Offerings = append(out.Offerings, o)
+			}
 		}
 		f.InstanceTypes = append(f.InstanceTypes, out)
 	}
 	return f
 }
 
+// fileOffering is an offering at the price of any number of machines: a file does not say of how
+// many another is paid in advance.
 func fileOffering(o *model.Offering) FileOffering {
-	available := o.Available
+	machine, available := cmp.Or(o.Uncovered, o.Price)-o.DiskPrice-o.NodePrice, o.Available
 	labels := maps.Clone(o.Labels)
 	delete(labels, model.LabelZone)
 	delete(labels, model.LabelCapacityType)
 	return FileOffering{
 		Zone:         o.Zone,
 		CapacityType: string(o.CapacityType),
-		Price:        o.MachinePrice().Dollars(),
+		Price:        machine.Dollars(),
 		DiskPrice:    o.DiskPrice.Dollars(),
 		NodePrice:    o.NodePrice.Dollars(),
 		Available:    &available,

@@ -2,6 +2,7 @@ package price
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -75,6 +76,18 @@ func (b *Book) Covered(size string) (model.Money, model.QuotaUse, bool) {
 			}
 		}
 	}
+	return b.planned(size)
+}
+
+// Planned is [Book.Covered] for machines beyond the reservation of a size: what a savings plan
+// covers.
+func (b *Book) Planned(size string) (model.Money, model.QuotaUse, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.planned(size)
+}
+
+func (b *Book) planned(size string) (model.Money, model.QuotaUse, bool) {
 	if p, price, ok := b.cover.plan(&b.terms, size); ok {
 		return model.USD(float64(price) / microDollars), model.QuotaUse{Quota: linePlan + p.Name, Amount: price}, true
 	}
@@ -94,6 +107,17 @@ func (b *Book) Lines() []model.Quota {
 		out = append(out, model.Quota{Name: linePlan + p.Name, Left: b.cover.plans[p.Name]})
 	}
 	return out
+}
+
+// Terms are what the subscription pays, nil for retail prices alone.
+func (b *Book) Terms() *Terms {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if reflect.DeepEqual(b.terms, Terms{}) {
+		return nil
+	}
+	terms := b.terms // its lists are replaced as a whole, and never changed
+	return &terms
 }
 
 // SetTerms replaces the terms.

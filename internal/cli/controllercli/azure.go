@@ -129,7 +129,7 @@ func paused(provider *azure.Provider) func() outage.Finding {
 func market(provider *azure.Provider) func() snapshot.Market {
 	return func() snapshot.Market {
 		facts := provider.MarketFacts()
-		out := snapshot.Market{Region: provider.Config().Location, Prices: v1alpha1.PriceSource{Source: facts.Prices}}
+		out := snapshot.Market{Region: provider.Config().Location, Prices: v1alpha1.PriceSource{Source: facts.Prices}, Terms: facts.Terms}
 		for _, l := range facts.Quotas {
 			out.Quotas = append(out.Quotas, v1alpha1.QuotaLine{Name: l.Name, Limit: l.Limit, Used: l.Used + l.InFlight})
 		}

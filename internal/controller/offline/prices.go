@@ -43,9 +43,6 @@ func OpenPrices(region, file string) (*Prices, error) {
 		}
 	}
 	p.Note = p.origin(region, file)
-	if len(p.Book.Lines()) > 0 {
-		p.Note += "; reservations and savings plans are left out, since a file does not say what uses them up"
-	}
 	return p, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -86,6 +87,12 @@ type Told struct {
 	Quotas      []model.Quota
 	// Note says where that is from.
 	Note string
+	// Terms are what the subscription pays where no file says that, nil for retail prices.
+	Terms *price.Terms
+	// Advance counts reservations and savings plans, less what Machines use up, which are
+	// sizes of on-demand machines by name. Else they are left out.
+	Advance  bool
+	Machines map[string]string
 }
 
 // Granted is a cloud that sells everything.
@@ -101,9 +108,19 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 	if err != nil {
 		return nil, err
 	}
+	if pricesFile == "" && told.Terms != nil {
+		prices.Book.SetTerms(told.Terms)
+		prices.Note = "what the controller says that the subscription pays; for the rest " + prices.Note
+	}
+	market := instancetype.Market{Prices: prices.Book, Unavailable: told.Unavailable, Quota: told.Quota, Disks: prices.Disks}
+	quotas := told.Quotas
+	if advance := prices.Book.Lines(); len(advance) > 0 && told.Advance {
+		prices.Book.SetMachines(told.Machines)
+		market.Cover, quotas = prices.Book, append(slices.Clone(quotas), prices.Book.Lines()...)
+	}
+	prices.Note += advanceNote(len(prices.Book.Lines()) > 0, &told)
 	s.Note = prices.Note + "; spot prices and zones are estimates; " + told.Note
-	offline := instancetype.New(instancetype.Region{Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay},
-		instancetype.Market{Prices: prices.Book, Unavailable: told.Unavailable, Quota: told.Quota, Disks: prices.Disks})
+	offline := instancetype.New(instancetype.Region{Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay}, market)
 	offline.SetSKUs(prices.SKUs())
 	s.Excluded = func(size string) string { return offline.For(DefaultNodeClass("")).WhyExcluded(size) }
 	s.byClass = func(name string) *fleet.Catalog {
@@ -112,7 +129,7 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 			class = DefaultNodeClass(name)
 		}
 		built := offline.For(class).Catalog
-		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.InstanceTypes, LabelKeys: built.LabelKeys, Quotas: told.Quotas}
+		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: beyondAdvance(built.InstanceTypes, prices.Book), LabelKeys: built.LabelKeys, Quotas: quotas}
 	}
 	return s, nil
 }

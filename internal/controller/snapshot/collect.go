@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -21,6 +22,8 @@ type Market struct {
 	// Region is where machines are bought, Prices says where their prices come from.
 	Region string
 	Prices v1alpha1.PriceSource
+	// Terms are what the subscription pays instead of retail prices, nil for none.
+	Terms *price.Terms
 	// Quotas are all limits of the subscription, Refusals what Azure has refused.
 	Quotas   []v1alpha1.QuotaLine
 	Refusals []v1alpha1.Refusal
@@ -63,7 +66,7 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 		s.Health.Prerequisites = c.Prerequisites()
 	}
 	market := c.Market()
-	s.Region, s.Prices = market.Region, market.Prices
+	s.Region, s.Prices, d.Terms = market.Region, market.Prices, market.Terms
 	s.Quotas = market.Quotas
 	slices.SortStableFunc(s.Quotas, func(x, y v1alpha1.QuotaLine) int { return cmp.Compare(x.Limit-x.Used, y.Limit-y.Used) })
 	s.Refusals = market.Refusals

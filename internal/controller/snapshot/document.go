@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/gzjson"
 )
 
@@ -41,6 +42,9 @@ type Document struct {
 	// ResourceClaims says that pods with resource claims are planned, as the controller's
 	// setting --ignore-dra-requests=false has it.
 	ResourceClaims bool `json:"resourceClaims,omitempty"`
+	// Terms are what the subscription pays instead of retail prices, as the controller's file
+	// --prices-file has them; nil for none.
+	Terms *price.Terms `json:"terms,omitempty"`
 	// Memory is what the controller must not forget, by the name of its source.
 	Memory map[string]string `json:"memory,omitempty"`
 }
