@@ -30,7 +30,7 @@ func normal(object client.Object, reason, message string, values ...string) even
 	return made(object, corev1.EventTypeNormal, reason, message, values)
 }
 
-// warning is an event about what somebody may have to look at.
+// warning is an event about what may need a change of a pod, NodePool or subscription.
 func warning(object client.Object, reason, message string, values ...string) events.Event {
 	return made(object, corev1.EventTypeWarning, reason, message, values)
 }
