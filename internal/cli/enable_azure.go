@@ -81,7 +81,7 @@ func (i *installation) failed(rest []setup.Step, said, cause error) error {
 		commands = append(commands, "  "+s.Command)
 	}
 	return first("%w; have what is left run by an account that may do it (Owner, or Contributor and User Access Administrator), "+
-		"and then run this again:\n%s",
+		"or the template deploy/nap.json deployed (docs/enable.md), and then run this again:\n%s",
 		said, strings.Join(commands, "\n"))
 }
 

@@ -178,6 +178,9 @@ func TestEnableSaysWhatAnOwnerHasToRun(t *testing.T) {
 	if code != 2 || !strings.Contains(text, "identity nap-nap: made") || !strings.Contains(text, "AuthorizationFailed") {
 		t.Errorf("exit code %d:\n%s", code, text)
 	}
+	if !strings.Contains(text, "deploy/nap.json") {
+		t.Errorf("the template is not named:\n%s", text)
+	}
 	if _, left, _ := strings.Cut(text, "and then run this again:"); strings.Count(left, "az role definition create") != 2 ||
 		strings.Count(left, "az role assignment create") != 3 || strings.Contains(left, "az identity create") {
 		t.Errorf("what is left:\n%s", left)
