@@ -3,6 +3,7 @@ package nodeclaims
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -27,5 +28,42 @@ func TestClaimAsksForWhatKubeletsReport(t *testing.T) {
 	asked := claim.Spec.Resources.Requests
 	if _, gpu := asked["example.com/gpu"]; gpu || len(asked) != 3 {
 		t.Errorf("the NodeClaim asks for %v, want cpu, pods and example.com/nic", asked)
+	}
+}
+
+// The drivers whose devices a node's pods claim are named once each, in order.
+func TestClaimNamesTheDriversOfItsDevices(t *testing.T) {
+	axes := append(model.NewAxes(), model.DeviceAxis("z.example.com"), model.WholeDeviceAxis("z.example.com"), model.DeviceAxis("a.example.com"),
+		model.DeviceAxis("unused.example.com"))
+	node := &model.NewNode{Requests: model.Resources{1000, 1 << 30, 0, 3, 1, 1, 2, 0}}
+	if got := deviceDrivers(node, axes); got != "a.example.com,z.example.com" {
+		t.Errorf("got %q", got)
+	}
+	if got := deviceDrivers(&model.NewNode{Requests: model.Resources{1000, 1 << 30, 0, 3}}, axes); got != "" {
+		t.Errorf("a node without claims names %q", got)
+	}
+}
+
+// Labels that a NodePool asks for are given to the node; those that Kubernetes sets are not.
+func TestClaimHasTheLabelsThatItsPoolAsksFor(t *testing.T) {
+	p := &model.Problem{
+		Axes: model.NewAxes(), Pools: []model.Pool{{Name: "general", NodeLimit: -1}},
+		Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{{
+			Name: "D4", Capacity: model.Resources{4000, 0, 0, 110}, Offerings: []model.Offering{{Zone: "1", CapacityType: model.OnDemand}},
+		}}}},
+	}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}
+	in := func(key, value string) karpv1.NodeSelectorRequirementWithMinValues {
+		return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
+	}
+	pool.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{in("team", "blue"), in(corev1.LabelHostname, "a")}
+	nodes := []model.NewNode{{Offerings: []model.OfferingRef{{}}, Requests: model.Resources{1000, 0, 0, 1}, Daemons: model.Resources{}}}
+	claim, _ := NewWriter(p, nodes, map[string]*karpv1.NodePool{"general": pool}).Write(&nodes[0], "general-1")
+	if claim.Labels["team"] != "blue" {
+		t.Errorf("the labels are %v, want team blue", claim.Labels)
+	}
+	if host, has := claim.Labels[corev1.LabelHostname]; has {
+		t.Errorf("the node is to have the hostname %q of another", host)
 	}
 }

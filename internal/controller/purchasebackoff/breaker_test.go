@@ -95,7 +95,16 @@ func TestBreakerForgetsOldFailures(t *testing.T) {
 		for i := range 3 {
 			b.Failed("web", Failure{Purchase: fmt.Sprint(i)}, time.Now(), "")
 		}
-		time.Sleep(forgetAfter + time.Second)
+		time.Sleep(forgetAfter)
+		_, r := b.Ask("web", "")
+		if r.Count != 3 {
+			t.Errorf("%d failures are known at the end of the time, want 3", r.Count)
+		}
+		r.Last[0].Purchase = "another" // what was told is the caller's own
+		if _, again := b.Ask("web", ""); again.Last[0].Purchase != "0" {
+			t.Errorf("the breaker's own record became %+v", again.Last)
+		}
+		time.Sleep(time.Second)
 		if v, r := b.Ask("web", ""); v != Closed || r.Count != 0 {
 			t.Errorf("got verdict %d and %d failures, want none", v, r.Count)
 		}

@@ -60,6 +60,12 @@ func TestSizesLearnFromTheNewestNode(t *testing.T) {
 		}
 		want("foreign", 1900)
 		time.Sleep(time.Second)
+		// A node that is not initialized says nothing yet.
+		store.Put(&fleet.Claim{Name: "young", Pool: "general", ProviderID: "young", NodeName: "young", Allocatable: fleet.Amounts{CPU: 1900, Memory: 7 << 30}})
+		store.Put(&fleet.Node{Name: "young", ProviderID: "young", Created: time.Now(), Labels: map[string]string{model.LabelInstanceType: "d2"},
+			Allocatable: fleet.Amounts{CPU: 100, Memory: 7 << 30}})
+		sizes.Learn(store.Snapshot())
+		want("general", 1200)
 		come("c", 1500)
 		want("general", 1500)
 		time.Sleep(time.Second)
