@@ -12,6 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -101,4 +102,38 @@ func TestTrap4BurstStaysWithinQuotaDespiteUsageLag(t *testing.T) {
 		w.deleteAll(t)
 		w.noLeaks(t)
 	}, armtest.Realistic, func(c *armsim.Config) { c.Quota = map[string]int64{"standardDSv4Family": 20} })
+}
+
+// A machine that fails after its launch has returned gives its quota back once it is
+// removed, whether or not anybody asks about it again.
+func TestQuotaOfLateFailureIsFreeAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.", Zone: "1",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		buy := func(claim, zone string) error {
+			_, err := w.provider.Launch(t.Context(), w.order(claim, sizes("Standard_D4s_v5"), onDemand(), zones(zone)))
+			return err
+		}
+		if err := buy("general-a", "eastus-1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := buy("general-b", "eastus-2"); !errors.Is(err, launch.ErrNoCandidate) {
+			t.Errorf("%v, want no quota beside the first machine", err)
+		}
+		time.Sleep(3 * time.Minute) // it fails after one
+		if kind := w.reported("general-a"); kind != unavailable.OverconstrainedZonal {
+			t.Fatalf("the first claim has heard %q", kind)
+		}
+		if err := buy("general-b", "eastus-2"); err != nil {
+			t.Errorf("after the first machine is gone: %v", err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic, func(c *armsim.Config) {
+		c.Latency.VMFail = armsim.Distribution{Median: time.Minute}
+		c.Quota = map[string]int64{"standardDSv5Family": 4}
+	})
 }
