@@ -54,6 +54,37 @@ func TestVMLaunchIsIdempotentAfterKill(t *testing.T) {
 	}
 }
 
+// A call that is given up once Azure has accepted leaves a machine that nobody watches. The
+// next call for the claim finds it, and its failure is told.
+func TestMachineOfAbandonedCallIsWatchedByTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, giveUp := context.WithCancelCause(t.Context())
+		defer giveUp(nil)
+		healthy := w.HTTP
+		w.stop()
+		w.HTTP = &http.Client{Transport: &killAfter{healthy.Transport, http.MethodPut, "/virtualmachines/aks-general-abc12", giveUp}}
+		w.start(t)
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		order := w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1"))
+		if _, err := w.provider.Launch(ctx, order); err == nil {
+			t.Fatal("the call was not given up")
+		}
+		if m, err := w.provider.Launch(t.Context(), order); err != nil || m.State != launch.Creating {
+			t.Fatalf("the next call gives %+v, %v; want the machine on its way", m, err)
+		}
+		time.Sleep(3 * time.Minute) // it fails after one
+		if kind := w.reported("general-abc12"); kind != unavailable.OverconstrainedZonal {
+			t.Errorf("the claim has heard %q, want %s", kind, unavailable.OverconstrainedZonal)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+}
+
 // mortal is the transport of a process that is killed at its n-th write, before
 // Azure gets it or after. What comes later goes nowhere.
 type mortal struct {
