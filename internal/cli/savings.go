@@ -231,6 +231,10 @@ func (s *savingsReport) write(w io.Writer) error {
 	for i := range s.Options[1:] {
 		s.writeOption(&out, &s.Options[1+i])
 	}
+	if s.Nodes > 0 && s.SpotSafe == 0 {
+		fmt.Fprintf(&out, "safe on spot machines, as it looks: 0 of %s (%d or more of a ReplicaSet, with a PodDisruptionBudget, would be)\n",
+			plural(s.Pods, "pod"), leastReplicas)
+	}
 	for _, note := range s.Notes {
 		out.WriteString(note + "\n")
 	}
