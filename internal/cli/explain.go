@@ -187,9 +187,6 @@ func (s *story) blocks() [][]string {
 			blocks = append(blocks, advice)
 		}
 	}
-	if len(s.Remedies) == 0 && s.words.NotCause != "" {
-		say(notCause)
-	}
 	if len(s.Remedies) == 0 {
 		for _, text := range s.Commands {
 			var lines []string
@@ -197,6 +194,9 @@ func (s *story) blocks() [][]string {
 				lines = append(lines, commandIndent+line)
 			}
 			blocks = append(blocks, lines)
+		}
+		if s.words.NotCause != "" {
+			say(notCause)
 		}
 	}
 	for _, line := range s.Lines {
