@@ -77,6 +77,10 @@ lab: build ## Build bin/nap-lab: control plane, simulated Azure, stories (first 
 nap: ## Build bin/nap alone, the command line.
 	@$(GO) build -o $(NAP) ./cmd/nap
 
+.PHONY: kubectl
+kubectl: ## Build bin/kubectl, of the release that the lab's control plane is of (a minute beside nap-lab).
+	@cd lab && $(GO) build -o ../$(BIN)/kubectl k8s.io/kubernetes/cmd/kubectl
+
 .PHONY: demo
 demo: lab ## Run the main job on an embedded control plane and a simulated Azure.
 	@$(NAP) lab demo $(DEMO)

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
-var (
-	documentedHelm = regexp.MustCompile(`(?m)^    helm ([a-z]+ [^\n]*)$`)
-	documentedMake = regexp.MustCompile(`(?m)^    make ([a-z-]+)`)
-)
+var documentedMake = regexp.MustCompile(`(?m)^    make ([a-z-]+)`)
 
 // samples are values for the variables that the pages use.
 func samples(name string) string {
@@ -26,52 +25,51 @@ func samples(name string) string {
 // installs or upgrades a release.
 func documented(t *testing.T) [][]string {
 	t.Helper()
-	pages, err := filepath.Glob("../docs/*.md")
+	var out [][]string
+	for _, c := range pages.By(t, "..", "TestDocumentedCommandsOfHelmRender") {
+		text := os.Expand(c.Text, samples)
+		if strings.Contains(text, "=,") {
+			t.Errorf("%s: a variable has no sample", &c)
+		}
+		args := strings.Fields(text)[2:] // without helm upgrade
+		// What there was before stands for --reuse-values.
+		if i := slices.Index(args, "--reuse-values"); i >= 0 {
+			args = slices.Replace(args, i, i+1, "--set", strings.Join(least(), ","))
+		}
+		args = slices.DeleteFunc(args, func(a string) bool { return a == "--install" || a == "--create-namespace" })
+		for i := range args {
+			args[i] = strings.Replace(args[i], "charts/", "", 1)
+		}
+		out = append(out, append([]string{"template"}, args...))
+	}
+	return out
+}
+
+// TestDocumentedTargetsOfMakeExist: pages name targets of the Makefile.
+func TestDocumentedTargetsOfMakeExist(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out [][]string
-	for _, page := range append(pages, "../README.md") {
-		text, err := os.ReadFile(page)
+	files, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range append(files, "../README.md") {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range documentedHelm.FindAllStringSubmatch(string(text), -1) {
-			args := strings.Fields(os.Expand(found[1], samples))
-			if strings.Contains(os.Expand(found[1], samples), "=,") {
-				t.Errorf("%s: helm %s: a variable has no sample", page, found[1])
-			}
-			if args[0] == "uninstall" || args[0] == "rollback" {
-				continue // they render nothing
-			}
-			if args[0] != "upgrade" {
-				t.Errorf("%s: helm %s: not known here", page, found[1])
-				continue
-			}
-			// What there was before stands for --reuse-values.
-			if i := slices.Index(args, "--reuse-values"); i >= 0 {
-				args = slices.Replace(args, i, i+1, "--set", strings.Join(least(), ","))
-			}
-			args = slices.DeleteFunc(args[1:], func(a string) bool { return a == "--install" || a == "--create-namespace" })
-			for i := range args {
-				args[i] = strings.Replace(args[i], "charts/", "", 1)
-			}
-			out = append(out, append([]string{"template"}, args...))
-		}
-		for _, found := range documentedMake.FindAllStringSubmatch(string(text), -1) {
-			makefile, err := os.ReadFile("../Makefile")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(string(makefile), "\n"+found[1]+":") {
-				t.Errorf("%s: there is no target %s", page, found[1])
+		for _, m := range documentedMake.FindAllStringSubmatch(string(text), -1) {
+			if found++; !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s: there is no target %s", file, m[1])
 			}
 		}
 	}
-	if len(out) < 6 {
-		t.Fatalf("only %d commands were found", len(out))
+	if found < 5 {
+		t.Errorf("only %d targets were found", found)
 	}
-	return out
 }
 
 func TestDocumentedCommandsOfHelmRender(t *testing.T) {

@@ -24,6 +24,7 @@ func testSupport() map[string]string {
 		"internal/cli/clitest":                    "runs commands and compares what they print",
 		"internal/controller/metrics/metricstest": "reads a metric",
 		"internal/lab/labtest":                    "starts labs for tests",
+		"internal/pages":                          "finds the commands that pages show, for the tests which run them",
 		"internal/planner/plannertest":            "runs the tests of the planner's packages",
 		"internal/planner/verify":                 "an independent verifier of plans: every test of the planner asks it",
 	}

@@ -89,7 +89,8 @@ type signIn struct{ azcore.TokenCredential }
 func (s signIn) GetToken(ctx context.Context, of policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := s.TokenCredential.GetToken(ctx, of)
 	if err != nil {
-		err = fmt.Errorf("sign in first, with az login or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal: %w", err)
+		err = fmt.Errorf("sign in first, with az login or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET "+
+			"of a service principal: %w", err)
 	}
 	return token, err
 }

@@ -12,34 +12,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest/azcli"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest/template"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/pages"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
-
-// shown are the commands of az in a section of a page, with the variables that it exports.
-func shown(t *testing.T, page, section string) []string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "\n"+section+"\n")
-	if !found {
-		t.Fatalf("%s has no section %s", page, section)
-	}
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	rest, _, _ = strings.Cut(rest, "\n### ")
-	var out []string
-	for line := range strings.Lines(rest) {
-		line = strings.TrimSuffix(line, "\n")
-		if command, is := strings.CutPrefix(line, "    "); is && (strings.HasPrefix(command, "az ") || strings.HasPrefix(command, "export ")) {
-			out = append(out, command)
-		}
-	}
-	if len(out) == 0 {
-		t.Fatalf("%s, %s: no command", page, section)
-	}
-	return out
-}
 
 // shellOf runs commands in the simulated Azure.
 func shellOf(t *testing.T, env *armtest.Env) *azcli.Shell {
@@ -72,12 +47,19 @@ func (p *patient) expectHealthy(t *testing.T) {
 // of one's own with a cluster in it of which nap doctor finds nothing, by commands and by
 // the template.
 func TestDocumentedCommandsMakeHealthyClusters(t *testing.T) {
-	for _, section := range []string{"### By commands", "### By a template"} {
+	sections := map[string][]string{}
+	for _, c := range pages.Of(t, "../..") {
+		sections[c.Section] = append(sections[c.Section], c.Text)
+	}
+	if len(sections) != 2 {
+		t.Errorf("%d sections show how to make a network: %v", len(sections), sections)
+	}
+	for section, commands := range sections {
 		t.Run(section, func(t *testing.T) {
 			p := withoutCluster(t)
 			p.made = func(env *armtest.Env) {
 				s := shellOf(t, env)
-				for _, command := range shown(t, "networking.md", section) {
+				for _, command := range commands {
 					if s.Run(command); s.Refused != "" {
 						t.Fatalf("%s: %s", command, s.Refused)
 					}
@@ -122,7 +104,8 @@ func TestClusterTemplateTakesNetworkThatExists(t *testing.T) {
 // TestDocumentedCommandsSwitchTheModeOfAKS: by the command line and by the template, mode
 // Manual is refused while a NodePool may buy, and taken when none may.
 func TestDocumentedCommandsSwitchTheModeOfAKS(t *testing.T) {
-	for _, command := range shown(t, "enable.md", "## The switch of AKS") {
+	for _, c := range pages.Of(t, "../..") {
+		command := c.Text
 		t.Run(strings.Join(strings.Fields(command)[:3], " "), func(t *testing.T) {
 			p, open := withoutCluster(t), []string{"default"}
 			p.configured(func(c *armsim.Config) { c.Cluster.OpenNodePools = func() []string { return open } })
@@ -167,8 +150,8 @@ func TestDocumentedCommandsLeaveTheClusterAutoscaler(t *testing.T) {
 			"--query provisioningState --output tsv") != "Succeeded" {
 			time.Sleep(time.Millisecond)
 		}
-		for _, line := range shown(t, "cluster-autoscaler.md", "## The way over") {
-			az, into, piped := strings.Cut(line, " | nap ")
+		for _, c := range pages.Of(t, "../..") {
+			az, into, piped := strings.Cut(c.Text, " | nap ")
 			answer := s.Run(az)
 			if s.Refused != "" {
 				t.Fatalf("%s: %s", az, s.Refused)

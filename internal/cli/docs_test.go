@@ -4,56 +4,37 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
-// documented finds the commands that pages show and that need neither a cluster nor a
+// TestDocumentedCommandsRun runs the commands of the pages that need neither a cluster nor a
 // lab.
-var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|savings|catalog|explain|machine|get|what-if|diff|convert|lint) [^\n#]*)`)
-
 func TestDocumentedCommandsRun(t *testing.T) {
 	t.Chdir("../..")
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran, dir := 0, t.TempDir()
-	for _, page := range append(pages, "README.md", "docs/examples/README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
+	dir := t.TempDir()
+	for _, c := range pages.Of(t, ".") {
+		var out, errs bytes.Buffer
+		args, into := intoFile(strings.Fields(strings.ReplaceAll(c.Text, "'", ""))[1:], dir)
+		if code := Main(t.Context(), args, "test",
+			command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
+			t.Errorf("%s: exit code %d\n%s%s", &c, code, out.String(), errs.String())
 		}
-		for _, found := range documented.FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(found[1], "--context") {
-				continue
-			}
-			ran++
-			var out, errs bytes.Buffer
-			args, into := intoFile(strings.Fields(strings.ReplaceAll(found[1], "'", "")), dir)
-			if code := Main(t.Context(), args, "test",
-				command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
-				t.Errorf("%s: nap %s: exit code %d\n%s%s", page, found[1], code, out.String(), errs.String())
-			}
-			if !slices.Contains(args, "-o") && args[0] != "machine" {
-				fitsColumns(t, page+": nap "+found[1], errs.String())
-				if args[0] != "convert" && args[0] != "diff" { // their answers are objects
-					fitsColumns(t, page+": nap "+found[1], out.String())
-				}
-			}
-			if into != "" {
-				if err := os.WriteFile(into, out.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
+		if !slices.Contains(args, "-o") && args[0] != "machine" {
+			fitsColumns(t, c.String(), errs.String())
+			if args[0] != "convert" && args[0] != "diff" { // their answers are objects
+				fitsColumns(t, c.String(), out.String())
 			}
 		}
-	}
-	if ran < 10 {
-		t.Errorf("only %d commands were found", ran)
+		if into != "" {
+			if err := os.WriteFile(into, out.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/pages"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
@@ -474,11 +475,10 @@ func TestAllPagesOfReservationsCount(t *testing.T) {
 
 // The imports that the page and the help show work as they stand there.
 func TestDocumentedImportsRun(t *testing.T) {
-	page, err := os.ReadFile("../../docs/prices.md")
-	if err != nil {
-		t.Fatal(err)
+	shown := newPricesImport(command.Streams{}).Example + "\n"
+	for _, c := range pages.Of(t, "../..") {
+		shown += " " + c.Text + "\n"
 	}
-	shown := string(page) + newPricesImport(command.Streams{}).Example
 	b := billed(t, armsim.EnterpriseAgreement, few)
 	b.save("sheet.json", armtest.Endpoint+"/subscriptions/"+testSubscription+"/providers/Microsoft.Consumption/pricesheets/default?api-version=2021-10-01")
 	b.save("reservations.json", armtest.Endpoint+"/providers/Microsoft.Capacity/reservations?api-version=2022-03-01")

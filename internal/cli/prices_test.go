@@ -11,10 +11,24 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
-// What "nap prices fetch" prints is a file that --prices-file reads.
+// What "nap prices fetch" prints, as the page types it and with the name of the region as people
+// write it, is a file that --prices-file reads.
 func TestFetchedPricesAreTerms(t *testing.T) {
+	typed := [][]string{{"prices", "fetch", "--region", "Sweden Central"}}
+	for _, c := range pages.Of(t, "../..") {
+		line, _, _ := strings.Cut(c.Text, " > ")
+		typed = append(typed, strings.Fields(line)[1:])
+	}
+	for _, args := range typed {
+		t.Run(strings.Join(args, " "), func(t *testing.T) { fetchesTerms(t, args) })
+	}
+}
+
+// fetchesTerms has a command fetch prices of swedencentral.
+func fetchesTerms(t *testing.T, args []string) {
 	var asked string
 	list := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Query().Get("$filter")
@@ -25,7 +39,7 @@ func TestFetchedPricesAreTerms(t *testing.T) {
 	}))
 	defer list.Close()
 	var out, errs bytes.Buffer
-	code := Main(t.Context(), []string{"prices", "fetch", "--region", "Sweden Central", "--endpoint", list.URL}, "test",
+	code := Main(t.Context(), append(args, "--endpoint", list.URL), "test",
 		command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	if code != 0 || errs.Len() > 0 {
 		t.Fatalf("exit code %d: %s", code, errs.String())

@@ -53,8 +53,8 @@ func kindOf(name string) kind {
 // its ways to sign in. Its errors begin so, and say why each way does not work.
 func isWayToSignIn(name string) bool {
 	switch name {
-	case "DefaultAzureCredential", "ChainedTokenCredential", "EnvironmentCredential", "WorkloadIdentityCredential", "ManagedIdentityCredential",
-		"AzureCLICredential", "AzureDeveloperCLICredential", "AzurePowerShellCredential", "AzurePipelinesCredential",
+	case "DefaultAzureCredential", "ChainedTokenCredential", "EnvironmentCredential", "WorkloadIdentityCredential",
+		"ManagedIdentityCredential", "AzureCLICredential", "AzureDeveloperCLICredential", "AzurePowerShellCredential", "AzurePipelinesCredential",
 		"ClientSecretCredential", "ClientCertificateCredential", "ClientAssertionCredential":
 		return true
 	}

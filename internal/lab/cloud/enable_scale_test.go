@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,27 +17,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
 // enableWithin is how long it may take from an empty cluster to a running pod on a machine
 // that was bought for it: nap enable and one deployment.
 const enableWithin = 90 * time.Second
-
-// demand is what kubectl create deployment makes, with requests.
-const demand = `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: demand, namespace: default}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: demand}}
-  template:
-    metadata: {labels: {app: demand}}
-    spec:
-      containers:
-        - name: pause
-          image: mcr.microsoft.com/oss/kubernetes/pause:3.9
-          resources: {requests: {cpu: "1", memory: 1Gi}}
-`
 
 // asOwner runs nap as the owner of the lab's subscription.
 func asOwner(t *testing.T, l *labtest.Lab, args ...string) (string, error) {
@@ -68,7 +54,10 @@ func TestEnableOnEmptyCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := labtest.Start(t, cfg)
-	enable := []string{"enable", "--resource-group", "nap", "--name", "nap", "--values", filepath.Join(l.Env.Dir, cloud.ValuesFile)}
+	enable, dryRun, undo := documentedEnable(t, filepath.Join(l.Env.Dir, cloud.ValuesFile))
+	if out, err := asOwner(t, l, dryRun...); err != nil || !strings.Contains(out, "az identity create") || strings.Contains(out, ": made") {
+		t.Errorf("a dry run: %v", err)
+	}
 	began := time.Now()
 	out, err := asOwner(t, l, enable...)
 	if err != nil {
@@ -98,7 +87,7 @@ func TestEnableOnEmptyCluster(t *testing.T) {
 	if err != nil || strings.Contains(out, ": made") || strings.Contains(out, ": installed") || strings.Contains(out, ": upgraded") {
 		t.Errorf("the second run changes something: %v", err)
 	}
-	if _, err = asOwner(t, l, "enable", "--resource-group", "nap", "--name", "nap", "--undo"); err == nil || exitCode(err) != 2 {
+	if _, err = asOwner(t, l, undo...); err == nil || exitCode(err) != 2 {
 		t.Errorf("undo with machines: %v, want exit code 2", err)
 	}
 	if err := lab.Remove(t.Context(), l.Config(), []byte(demand)); err != nil {
@@ -107,12 +96,34 @@ func TestEnableOnEmptyCluster(t *testing.T) {
 	if _, err = asOwner(t, l, "disable", "--wait", "--timeout", "3m"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = asOwner(t, l, "enable", "--resource-group", "nap", "--name", "nap", "--undo"); err != nil {
+	if _, err = asOwner(t, l, undo...); err != nil {
 		t.Fatal(err)
 	}
-	if out, err = asOwner(t, l, "enable", "--resource-group", "nap", "--name", "nap", "--undo"); err != nil || strings.Contains(out, ": removed") {
+	if out, err = asOwner(t, l, undo...); err != nil || strings.Contains(out, ": removed") {
 		t.Errorf("undo again: %v", err)
 	}
+}
+
+// documentedEnable are the commands of nap enable that the pages show, as arguments: what
+// enables, the same as a dry run, and what removes it.
+func documentedEnable(t *testing.T, values string) (enable, dryRun, undo []string) {
+	t.Helper()
+	for _, c := range pages.By(t, root, "TestEnableOnEmptyCluster") {
+		args := strings.Fields(os.Expand(c.Text, func(name string) string {
+			return map[string]string{"REGISTRY": "registry.example", "VERSION": "v1.2.3", "CLUSTER_NAME": "nap", "ARM_RESOURCE_GROUP": "nap"}[name]
+		}))[1:]
+		switch {
+		case slices.Contains(args, "--undo"):
+			undo = args
+		case slices.Contains(args, "--dry-run"):
+			dryRun = append(args, "--values", values)
+		case enable == nil || slices.Equal(enable, append(args, "--values", values)):
+			enable = append(args, "--values", values)
+		default:
+			t.Errorf("%s: the pages enable in several ways", &c)
+		}
+	}
+	return enable, dryRun, undo
 }
 
 func exitCode(err error) int {

@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab/binary"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
 func readPage(t *testing.T) string {
@@ -38,12 +39,8 @@ func TestAzurePageCommandsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	labtest.Start(t, cfg)
-	commands := regexp.MustCompile(`(?m)^    nap (.+)$`).FindAllStringSubmatch(readPage(t), -1)
-	if len(commands) < 9 {
-		t.Fatalf("the page has %d commands", len(commands))
-	}
-	for _, c := range commands {
-		args := strings.Fields(c[1])
+	for _, c := range pages.Of(t, root) {
+		args := strings.Fields(c.Text)[1:]
 		if args[0] == "lab" {
 			args = append(args, "--dir", dir)
 		}
@@ -51,7 +48,7 @@ func TestAzurePageCommandsRun(t *testing.T) {
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), binary.Variable+"="+labProgram)
 		out, err := cmd.CombinedOutput()
 		if err != nil || len(out) == 0 {
-			t.Errorf("nap %s: %v\n%s", c[1], err, out)
+			t.Errorf("%s: %v\n%s", &c, err, out)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,22 +13,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab/binary"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
-
-// walk is the command of docs/real-cluster.md that plays the story, as nap-lab takes
-// it.
-func walk(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("../../../docs/real-cluster.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^    nap lab (run .*)$`).FindStringSubmatch(string(text))
-	if found == nil {
-		t.Fatal("the page does not play a story")
-	}
-	return strings.Fields(strings.ReplaceAll(found[1], "$CLUSTER_NAME", "nap-lab"))
-}
 
 // The lab's own cluster is played on as a foreign one: all that the story is told is
 // the context of a kubeconfig, and the variables that a controller has.
@@ -48,9 +34,11 @@ func TestStoryPlaysOnAnotherCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The command of docs/real-cluster.md that plays the story, as nap-lab takes it.
+	walk := strings.Fields(strings.ReplaceAll(pages.Of(t, root)[0].Text, "$CLUSTER_NAME", "nap-lab"))[2:]
 	elsewhere := t.TempDir() // no lab is there
 	play := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), program, append(walk(t), args...)...)
+		cmd := exec.CommandContext(t.Context(), program, append(slices.Clone(walk), args...)...)
 		cmd.Env = append(append(os.Environ(), variables...), "KUBECONFIG="+l.Env.Kubeconfig)
 		cmd.Dir = elsewhere
 		out, err := cmd.CombinedOutput()

@@ -3,10 +3,6 @@
 package cloud_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -15,11 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
-	"github.com/nodeautoprovision/nap/internal/lab"
-	"github.com/nodeautoprovision/nap/internal/lab/binary"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
 // takeovers follows the lease of a lab's controller: how long it has been without a
@@ -88,60 +83,28 @@ func TestLeaderKilledOtherReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// shell runs lines of pages in a folder of its own, where nap is in PATH and kubectl finds
-// the folder's lab.
-func shell(t *testing.T) func(line string) (string, error) {
-	t.Helper()
-	labProgram, err := binary.Ensure(t.Context(), func(line string) { t.Log(line) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, dir := filepath.Dir(build(t, "nap")), t.TempDir()
-	controllerProgram(t)
-	linked := filepath.Join(bin, binary.Name)
-	if err := os.Symlink(labProgram, linked); err != nil && !os.IsExist(err) {
-		t.Fatal(err)
-	}
-	return func(line string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(dir, lab.DefaultDir, "kubeconfig"),
-			binary.Variable+"="+linked)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-}
-
-// Every command of the lab's page runs, in the order of the page. Those of kubectl are
-// left out where there is none.
+// TestLabPageCommandsRun runs the commands of the pages that show labs, in their order.
 func TestLabPageCommandsRun(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/lab.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := shell(t)
-	t.Cleanup(func() { _, _ = run("nap lab down") })
-	_, noKubectl := exec.LookPath("kubectl")
-	for _, found := range regexp.MustCompile(`(?m)^    (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		line := found[1]
-		if noKubectl != nil && strings.HasPrefix(line, "kubectl") {
-			continue
-		}
-		// The page shows several labs, of which each is to be started.
-		if strings.Contains(line, "nap lab up") || strings.HasPrefix(line, "kubectl --namespace nap-system get") {
-			if out, err := run("nap lab down || true; rm -rf .lab"); err != nil {
+	s := newShell(t)
+	t.Cleanup(func() { _, _ = s.run("nap lab down") })
+	for _, c := range pages.Of(t, root) {
+		// The pages show several labs, of which each is to be started.
+		starts := strings.Contains(c.Text, "nap lab up")
+		missing := strings.HasPrefix(c.Text, "kubectl --namespace nap-system get")
+		if starts || missing {
+			if out, err := s.run("nap lab down || true; rm -rf .lab"); err != nil {
 				t.Fatal(err, out)
 			}
 		}
-		if strings.HasPrefix(line, "kubectl --namespace nap-system get") {
-			if out, err := run("nap lab up --detach"); err != nil {
+		if missing {
+			if out, err := s.run("nap lab up --detach"); err != nil {
 				t.Fatal(err, out)
 			}
 		}
-		out, err := run(line)
-		t.Logf("%s\n%s", line, out)
-		if err != nil || out == "" {
-			t.Errorf("%s: %v", line, err)
+		out, err := s.run(c.Text)
+		t.Logf("%s\n%s", c.Text, out)
+		if err != nil || out == "" && !strings.HasPrefix(c.Text, "export ") {
+			t.Errorf("%s: %v\n%s", &c, err, out)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package cloud_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
+	"github.com/nodeautoprovision/nap/internal/pages"
 )
 
 // playUpgrade plays a story of upgrades in a lab whose nap looks often for what is new, and
@@ -59,27 +59,15 @@ func TestUpgradesNapUnderLoad(t *testing.T) {
 
 // TestUpgradesPageCommandsRun runs what the page shows of the lab, in the order of the page.
 func TestUpgradesPageCommandsRun(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/upgrades.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), "## Try it in the lab")
-	if !ok {
-		t.Fatal("the page says nothing of the lab")
-	}
-	run := shell(t)
-	t.Cleanup(func() { _, _ = run("nap lab down") })
-	commands := regexp.MustCompile(`(?m)^    (.*)$`).FindAllStringSubmatch(section, -1)
-	if len(commands) < 10 {
-		t.Errorf("the page shows %d commands", len(commands))
-	}
-	for _, c := range commands {
-		out, err := run(c[1])
-		t.Logf("%s\n%s", c[1], out)
+	s := newShell(t)
+	t.Cleanup(func() { _, _ = s.run("nap lab down") })
+	for _, c := range pages.Of(t, root) {
+		out, err := s.run(c.Text)
+		t.Logf("%s\n%s", c.Text, out)
 		if err != nil || out == "" {
-			t.Errorf("%s: %v", c[1], err)
+			t.Errorf("%s: %v", &c, err)
 		}
-		if strings.Contains(c[1], "nap images") && !regexp.MustCompile(`(?m)^202606\.16\.0 .* newest`).MatchString(out) {
+		if strings.Contains(c.Text, "nap images") && !regexp.MustCompile(`(?m)^202606\.16\.0 .* newest`).MatchString(out) {
 			t.Error("the version that was published is not listed as the newest")
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest/template"
 )
 
@@ -23,9 +21,6 @@ const (
 	clusterVersion  = "2026-04-01"
 	roleVersion     = "2022-04-01"
 )
-
-// networkContributor is the built-in role of that name.
-const networkContributor = "/providers/Microsoft.Authorization/roleDefinitions/4d97b98b-1d4f-4910-a051-f42900715ad8"
 
 // options are the flags of a command; each use of one is taken out, so that those which
 // are left are known to be none of the command's.
@@ -91,9 +86,11 @@ func (s *Shell) az(words []string) string {
 		"network vnet create": s.createNetwork, "network vnet show": s.showNetwork,
 		"network vnet subnet create": s.createSubnet, "network vnet subnet show": s.showSubnet,
 		"identity create": s.createIdentity, "identity show": s.showIdentity,
-		"role assignment create": s.assignRole,
-		"aks create":             s.createCluster, "aks show": s.showCluster, "aks update": s.updateCluster,
-		"aks nodepool show": s.showPool, "aks nodepool update": s.updatePool, "aks nodepool scale": s.updatePool,
+		"identity federated-credential create": s.createCredential,
+		"role definition create":               s.defineRole, "role assignment create": s.assignRole,
+		"aks create": s.createCluster, "aks show": s.showCluster, "aks update": s.updateCluster,
+		"aks maintenanceconfiguration add": s.addWindow,
+		"aks nodepool show":                s.showPool, "aks nodepool update": s.updatePool, "aks nodepool scale": s.updatePool,
 		"deployment group create": s.deployGroup, "deployment sub create": s.deploySubscription,
 	}
 	run := commands[o.name]
@@ -157,28 +154,6 @@ func (s *Shell) showSubnet(o *options) map[string]any {
 	return s.ask(http.MethodGet, o.subnet(), networkVersion, nil)
 }
 
-func (s *Shell) createIdentity(o *options) map[string]any {
-	return s.ask(http.MethodPut, o.in("Microsoft.ManagedIdentity/userAssignedIdentities/"+o.need("name")), identityVersion,
-		map[string]any{"location": o.need("location")})
-}
-
-func (s *Shell) showIdentity(o *options) map[string]any {
-	return s.ask(http.MethodGet, o.in("Microsoft.ManagedIdentity/userAssignedIdentities/"+o.need("name")), identityVersion, nil)
-}
-
-func (s *Shell) assignRole(o *options) map[string]any {
-	if role := o.need("role"); role != "Network Contributor" {
-		s.Fatalf("role %q is not played here", role)
-	}
-	scope, to := o.need("scope"), o.need("assignee-object-id")
-	name := uuid.NewSHA1(uuid.NameSpaceURL, []byte(scope+to)).String()
-	return s.ask(http.MethodPut, scope+"/providers/Microsoft.Authorization/roleAssignments/"+name, roleVersion, map[string]any{
-		"properties": map[string]any{
-			"principalId": to, "principalType": o.need("assignee-principal-type"), "roleDefinitionId": networkContributor,
-		},
-	})
-}
-
 func (s *Shell) createCluster(o *options) map[string]any {
 	network := map[string]any{"loadBalancerSku": "standard"}
 	for flag, key := range map[string]string{"network-plugin": "networkPlugin", "network-plugin-mode": "networkPluginMode",
@@ -227,8 +202,35 @@ func (s *Shell) updateCluster(o *options) map[string]any {
 	id := o.in("Microsoft.ContainerService/managedClusters/" + o.need("name"))
 	is := s.ask(http.MethodGet, id, clusterVersion, nil)
 	p, _ := is["properties"].(map[string]any)
-	p["nodeProvisioningProfile"] = map[string]any{"mode": modeOf(o)}
+	if mode := o.one("node-provisioning-mode"); mode != "" {
+		p["nodeProvisioningProfile"] = map[string]any{"mode": mode}
+	}
+	if o.has("enable-oidc-issuer") {
+		p["oidcIssuerProfile"] = map[string]any{"enabled": true}
+	}
+	if o.has("enable-workload-identity") {
+		p["securityProfile"] = map[string]any{"workloadIdentity": map[string]any{"enabled": true}}
+	}
 	return s.ask(http.MethodPut, id, clusterVersion, is)
+}
+
+// addWindow makes a maintenance window that opens once in some weeks.
+func (s *Shell) addWindow(o *options) map[string]any {
+	number := func(flag string) int {
+		n, err := strconv.Atoi(o.need(flag))
+		if err != nil {
+			s.Fatalf("az %s: --%s: %v", o.name, flag, err)
+		}
+		return n
+	}
+	if typ := o.need("schedule-type"); typ != "Weekly" {
+		s.Fatalf("az %s: --schedule-type %s is not played here", o.name, typ)
+	}
+	weekly := map[string]any{"intervalWeeks": number("interval-weeks"), "dayOfWeek": o.need("day-of-week")}
+	id := o.in("Microsoft.ContainerService/managedClusters/" + o.need("cluster-name") + "/maintenanceConfigurations/" + o.need("name"))
+	return s.ask(http.MethodPut, id, clusterVersion, map[string]any{"properties": map[string]any{"maintenanceWindow": map[string]any{
+		"schedule": map[string]any{"weekly": weekly}, "durationHours": number("duration"), "startTime": o.need("start-time"),
+	}}})
 }
 
 func (o *options) pool() string {
