@@ -61,7 +61,7 @@ func (b *bundle) add(name, text string) error {
 func writeBundle(ctx context.Context, path string, cluster *rest.Config, f *prerequisites.Facts, report *doctorReport) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("--bundle: %w: give a file that is not there yet", err)
+		return fmt.Errorf("--bundle: %w: give a file that is not there yet, in a folder that you may write to", err)
 	}
 	zipped := gzip.NewWriter(file)
 	b := &bundle{tar: tar.NewWriter(zipped), when: f.Now}
