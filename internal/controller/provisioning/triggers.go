@@ -200,7 +200,7 @@ func (t *triggers) claimGone(ctx context.Context, e event.DeleteEvent, _ workque
 	if ok {
 		t.withdraw(ctx, claim.Name)
 	}
-	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+	if ok && !holds(claim.Status.Conditions, karpv1.ConditionTypeInitialized) {
 		t.fire(string(claim.UID))
 	}
 }
@@ -244,7 +244,7 @@ func (t *triggers) watchScheduler(ctx context.Context) {
 // poolMayBuyMore passes changes of the spec and of what nodes may cost, and a pool that
 // becomes Ready.
 func poolMayBuyMore() predicate.Predicate {
-	ready := func(o *karpv1.NodePool) bool { return o.StatusConditions().IsTrue(status.ConditionReady) }
+	ready := func(o *karpv1.NodePool) bool { return holds(o.Status.Conditions, status.ConditionReady) }
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -253,4 +253,10 @@ func poolMayBuyMore() predicate.Predicate {
 			return ok && ok2 && (before.Generation != now.Generation || costsChanged(before, now) || !ready(before) && ready(now))
 		},
 	}
+}
+
+// holds reports whether a condition is true. The object of an event is shared with all that
+// watch, and StatusConditions would write the conditions that are missing into it.
+func holds(conditions []status.Condition, kind string) bool {
+	return slices.ContainsFunc(conditions, func(c status.Condition) bool { return c.Type == kind && c.IsTrue() })
 }
