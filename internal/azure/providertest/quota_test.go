@@ -105,7 +105,7 @@ func TestTrap4BurstStaysWithinQuotaDespiteUsageLag(t *testing.T) {
 }
 
 // A machine that fails after its launch has returned gives its quota back once it is
-// removed, whether or not anybody asks about it again.
+// removed, whether or not its NodeClaim is deleted.
 func TestQuotaOfLateFailureIsFreeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{

@@ -54,7 +54,7 @@ func TestVMLaunchIsIdempotentAfterKill(t *testing.T) {
 	}
 }
 
-// A call that is given up once Azure has accepted leaves a machine that nobody watches. The
+// A call that is given up once Azure has accepted leaves a machine that is not watched. The
 // next call for the claim finds it, and its failure is told.
 func TestMachineOfAbandonedCallIsWatchedByTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -11,7 +11,7 @@ import (
 )
 
 // The objects of an event are those of the cache, which others read at the same time: looking
-// at them writes nothing, not even conditions that nobody has written yet.
+// at them writes nothing, not even conditions that are missing yet.
 func TestEventsAreLookedAtAndNotChanged(t *testing.T) {
 	pool := func(kind string, is metav1.ConditionStatus) *karpv1.NodePool {
 		p := &karpv1.NodePool{}
