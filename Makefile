@@ -101,7 +101,7 @@ race: lab ## Run the tests of the main module under the race detector.
 	@$(GOTEST) -race -timeout 60m $(PACKAGES)
 
 .PHONY: race-stories
-race-stories: lab ## Short stories with a controller that reports data races (10 minutes the first time; needs a C compiler).
+race-stories: lab ## Short stories with a controller that reports data races (5 minutes the first time on 2 cores; needs a C compiler).
 	@$(GO) test -tags scale -count=1 -v -timeout 30m -run 'NoDataRace|RaceReports' ./internal/lab/cloud
 
 .PHONY: scale
