@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -114,6 +113,9 @@ type Config struct {
 	// Patience is for how long an API server that does not answer at the start is asked
 	// again; 0 for once.
 	Patience time.Duration
+	// HeapGrowth is by how many percent the heap may grow until the garbage collector runs;
+	// 0 leaves that as it is.
+	HeapGrowth int
 	// NewCloud builds the cloud on the manager's cached client. It is called after
 	// the cluster has been found fit and before anything runs.
 	// mayWrite is asked right before each request that changes something in the cloud,
@@ -141,7 +143,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := check(ctx, cfg); err != nil {
 		return err
 	}
-	tuneMemory(cfg.Options.MemoryLimit)
+	tuneMemory(cfg.HeapGrowth, cfg.Options.MemoryLimit)
 	// Karpenter hides key/value pairs in its errors; this logger prints them.
 	failures := errorlog.New(cfg.Clock)
 	logger := serrors.NewLogger(logr.New(quietSink{failures.Sink(cfg.Logger.GetSink())}))
@@ -435,15 +437,10 @@ func wants(o Options) (preflight.Wants, error) {
 	}, nil
 }
 
-// heapGrowth is by how many percent the heap may grow until the garbage collector runs,
-// where the variable GOGC does not say. Go's own default, 100, takes a quarter more of memory
-// at the peak of a thousand waiting pods (docs/scale.md).
-const heapGrowth = 60
-
-// tuneMemory makes the garbage collector run more often than Go does by itself, and work
-// harder near the container's limit instead of dying at it.
-func tuneMemory(limit int64) {
-	if os.Getenv("GOGC") == "" {
+// tuneMemory makes the garbage collector run whenever the heap has grown by so many percent,
+// and work harder near the container's limit instead of dying at it.
+func tuneMemory(heapGrowth int, limit int64) {
+	if heapGrowth > 0 {
 		debug.SetGCPercent(heapGrowth)
 	}
 	if limit > 0 {

@@ -43,7 +43,7 @@ func Detach(ctx context.Context, dir string, cmd *exec.Cmd, progress io.Writer) 
 	if stop := cmd.Process.Signal(syscall.SIGTERM); stop != nil && !errors.Is(stop, os.ErrProcessDone) {
 		return errors.Join(err, stop)
 	}
-	<-ended
+	_ = <-ended // it was told to stop
 	return err
 }
 

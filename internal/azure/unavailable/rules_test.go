@@ -144,7 +144,7 @@ func TestClassifyReadsEveryFormOfAnswer(t *testing.T) {
 			t.Errorf("%s: read as %+v", name, f)
 			continue
 		}
-		if f.Reason() != string(rowOf(c.kind).Reason) {
+		if f.Reason() != rowOf(c.kind).Reason {
 			t.Errorf("%s: the reason is %s", name, f.Reason())
 		}
 	}

@@ -87,8 +87,10 @@ func New(kube client.Client, server discovery.ServerVersionInterface, provider *
 	p := &Port{
 		kube: kube, azure: provider, classes: classReader{kube}, recorder: recorder, windows: window,
 		catalogs: &catalogs{classes: classReader{kube}, azure: provider, converted: map[string]*converted{}},
-		Classes:  &ClassFinder{azure: provider, server: server, windows: window, recorder: recorder, dns: localDNS{azure: provider, direct: kube}},
-		InPlace:  &InPlaceUpdater{azure: provider}, costs: &costLimits{granted: map[string]model.Money{}},
+		Classes: &ClassFinder{
+			azure: provider, server: server, windows: window, recorder: recorder, dns: localDNS{azure: provider, direct: kube},
+		},
+		InPlace: &InPlaceUpdater{azure: provider}, costs: &costLimits{granted: map[string]model.Money{}},
 		Garbage: &Collector{kube: kube, azure: provider},
 	}
 	provider.OnFailed(p.failedLate)

@@ -139,7 +139,7 @@ func TestReasonsAreThoseOfTheEventsThatAreSent(t *testing.T) {
 	for _, s := range worstEvents() {
 		for i := range s.events {
 			e := &s.events[i]
-			kind := ""
+			var kind string
 			switch e.InvolvedObject.(type) {
 			case *karpv1.NodeClaim:
 				kind = "NodeClaim"

@@ -129,7 +129,8 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 			class = DefaultNodeClass(name)
 		}
 		built := offline.For(class).Catalog
-		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: beyondAdvance(built.InstanceTypes, prices.Book), LabelKeys: built.LabelKeys, Quotas: quotas}
+		types := beyondAdvance(built.InstanceTypes, prices.Book)
+		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.LabelKeys, Quotas: quotas}
 	}
 	return s, nil
 }
