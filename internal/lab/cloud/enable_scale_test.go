@@ -105,13 +105,17 @@ func TestEnableOnEmptyCluster(t *testing.T) {
 }
 
 // documentedEnable are the commands of nap enable that the pages show, as arguments: what
-// enables, the same as a dry run, and what removes it.
+// enables, the same as a dry run, and what removes it. The image is left out: the lab's values
+// name its own, of which the system node knows which program it stands for.
 func documentedEnable(t *testing.T, values string) (enable, dryRun, undo []string) {
 	t.Helper()
 	for _, c := range pages.By(t, root, "TestEnableOnEmptyCluster") {
 		args := strings.Fields(os.Expand(c.Text, func(name string) string {
-			return map[string]string{"REGISTRY": "registry.example", "VERSION": "v1.2.3", "CLUSTER_NAME": "nap", "ARM_RESOURCE_GROUP": "nap"}[name]
+			return map[string]string{"CLUSTER_NAME": "nap", "ARM_RESOURCE_GROUP": "nap"}[name]
 		}))[1:]
+		if i := slices.Index(args, "--image"); i >= 0 {
+			args = slices.Delete(args, i, i+2)
+		}
 		switch {
 		case slices.Contains(args, "--undo"):
 			undo = args
