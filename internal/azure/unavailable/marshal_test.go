@@ -41,6 +41,7 @@ func TestUnmarshalOfOtherTextChangesNothing(t *testing.T) {
 		`[{"place": "anywhere", "capacityType": "spot", "until": "2026-01-02T00:00:00Z"}, {"size": "a", "capacityType": "spot"}]`,
 		`[{"size": "a", "place": "zonal", "capacityType": "reserved"}]`,
 		`[{"size": "a", "family": "b", "place": "zonal", "capacityType": "spot"}]`,
+		`[{"family": "b", "place": "zonal", "capacityType": "spot", "minVCPUs": -1, "until": "2026-01-02T00:00:00Z"}]`,
 	} {
 		b := New(c.now)
 		if err := b.Unmarshal([]byte(text)); err == nil || len(b.Entries()) != 0 {

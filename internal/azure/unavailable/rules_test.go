@@ -150,6 +150,22 @@ func TestClassifyReadsEveryFormOfAnswer(t *testing.T) {
 	}
 }
 
+// What is no answer of Azure's form is read by the SDK's words for it.
+func TestAnswersOfOtherFormsKeepTheirText(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		text string
+	}{
+		"a text that is cut":    {answered(http.StatusConflict, `"message": "cut`), "cut"},
+		"JSON of another form":  {answered(http.StatusConflict, `{"answer": 42}`), "RESPONSE 409"},
+		"a response without it": {&azcore.ResponseError{ErrorCode: "Header", RawResponse: &http.Response{Status: "409 Conflict", Request: &http.Request{URL: &url.URL{}}}}, "409 Conflict"},
+	} {
+		if f := Classify(c.err); f == nil || f.Kind != Other || f.Code != "Header" || !strings.Contains(f.Message, c.text) {
+			t.Errorf("%s: read as %+v", name, f)
+		}
+	}
+}
+
 // Where and for how long something is not asked for.
 func TestRefusalCountsWhereAndAsLongAsItSays(t *testing.T) {
 	sold := NewFailure("SkuNotAvailable", "sold out", nil)
