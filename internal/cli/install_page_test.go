@@ -51,8 +51,8 @@ func makeTheIdentity(t *testing.T, commands []pages.Command, without string) {
 		if client := s.Run(show + "clientId --output tsv"); client == "" || s.Variables["CLIENT_ID"] != client {
 			t.Errorf("CLIENT_ID is %q, the identity's %q", s.Variables["CLIENT_ID"], client)
 		}
-		credential := env.Server.ClusterID()
-		credential = credential[:strings.Index(credential, "/providers/")] +
+		group, _, _ := strings.Cut(env.Server.ClusterID(), "/providers/")
+		credential := group +
 			"/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nap/federatedIdentityCredentials/nap"
 		status, text := env.Ask(t, "GET", credential, "2024-11-30", nil)
 		if !bytes.Contains(text, []byte("system:serviceaccount:nap-system:nap")) || !bytes.Contains(text, []byte("https://issuer.test/")) {
