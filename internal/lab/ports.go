@@ -28,22 +28,18 @@ func choosePorts(wanted, previous map[string]int) (map[string]int, error) {
 	}
 	maps.Copy(all, wanted)
 
+	taken, err := fixedPorts(wanted)
+	if err != nil {
+		return nil, err
+	}
 	chosen := map[string]int{}
-	taken := map[int]string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		port := all[name]
 		switch {
 		case port != 0:
-			if other, ok := taken[port]; ok {
-				return nil, fmt.Errorf("port %d is wanted by both %s and %s", port, other, name)
-			}
-			if !free(port) {
-				return nil, fmt.Errorf("port %d for %s is in use on 127.0.0.1; choose another or leave the choice to the lab", port, name)
-			}
 		case previous[name] != 0 && taken[previous[name]] == "" && free(previous[name]):
 			port = previous[name]
 		default:
-			var err error
 			if port, err = freePort(taken); err != nil {
 				return nil, fmt.Errorf("port for %s: %w", name, err)
 			}
@@ -52,6 +48,25 @@ func choosePorts(wanted, previous map[string]int) (map[string]int, error) {
 		taken[port] = name
 	}
 	return chosen, nil
+}
+
+// fixedPorts says whom each port belongs to that is wanted and not 0. Two that want the same
+// one are an error, whether the port is free or not.
+func fixedPorts(wanted map[string]int) (map[int]string, error) {
+	taken := map[int]string{}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted)), func(name string) bool { return wanted[name] == 0 })
+	for _, name := range names {
+		if other, ok := taken[wanted[name]]; ok {
+			return nil, fmt.Errorf("port %d is wanted by both %s and %s", wanted[name], other, name)
+		}
+		taken[wanted[name]] = name
+	}
+	for _, name := range names {
+		if !free(wanted[name]) {
+			return nil, fmt.Errorf("port %d for %s is in use on 127.0.0.1; choose another or leave the choice to the lab", wanted[name], name)
+		}
+	}
+	return taken, nil
 }
 
 // FreePort chooses a port that nothing listens on now, for what is started later than the

@@ -61,7 +61,7 @@ func TestFixedPortInUseIsRefused(t *testing.T) {
 	if _, err := choosePorts(map[string]int{APIServer: port}, nil); err == nil || !strings.Contains(err.Error(), APIServer) {
 		t.Errorf("error = %v, want one that names %s", err, APIServer)
 	}
-	if _, err := choosePorts(map[string]int{"a": 40000, "b": 40000}, nil); err == nil || !strings.Contains(err.Error(), "both a and b") {
+	if _, err := choosePorts(map[string]int{"a": port, "b": port}, nil); err == nil || !strings.Contains(err.Error(), "both a and b") {
 		t.Errorf("error = %v, want one that names a and b", err)
 	}
 }
