@@ -300,10 +300,11 @@ func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.marke
 // Evicted records that Azure has taken a spot machine back.
 func (p *Provider) Evicted(size, zone string) { p.market.offerings.MarkInterrupted(size, zone) }
 
-// Quotas are the subscription's limits less everything that exists or is on its
-// way, and what is paid for in advance.
-func (p *Provider) Quotas() []model.Quota {
-	return append(p.market.quota.Quotas(), p.market.prices.Lines()...)
+// Plannable are the instance types of a catalogue with an offering of their own for machines
+// beyond what is paid in advance, and what limits all offerings: the subscription's limits less
+// everything that exists or is on its way, and what is paid in advance.
+func (p *Provider) Plannable(built *instancetype.Built) ([]model.InstanceType, []model.Quota) {
+	return p.market.prices.Beyond(built.Catalog.InstanceTypes), append(p.market.quota.Quotas(), p.market.prices.Lines()...)
 }
 
 // MarketFacts are what is known of what can be bought, for people.

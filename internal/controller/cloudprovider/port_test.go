@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +68,8 @@ func (h *heard) Publish(list ...events.Event) {
 }
 
 type world struct {
+	// prices is the path of a prices file, or empty.
+	prices string
 	*armtest.Env
 	port   *Port
 	kube   client.Client
@@ -115,7 +119,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 // start makes a port on the simulated Azure, as a new process would.
 func (w *world) start(t *testing.T) {
 	t.Helper()
-	provider, err := azure.New(t.Context(), w.config, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
+	provider, err := azure.New(t.Context(), w.config, azure.Deps{Credential: w.Credential, Transport: w.HTTP, PricesFile: w.prices})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,6 +435,57 @@ func TestPlannerCatalogHasDiskSlotsAndQuotas(t *testing.T) {
 		}
 		if slots == 0 || !slices.ContainsFunc(c.Quotas, func(q model.Quota) bool { return q.Name == "cores" && q.Left > 0 }) {
 			t.Errorf("%d disk slots, quotas %v", slots, c.Quotas)
+		}
+	})
+}
+
+// One plan may buy what is reserved and further machines of the same size: each has its price.
+func TestPlannerSeesMachinesBeyondTheReservation(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if err := w.kube.Create(t.Context(), pool()); err != nil {
+			t.Fatal(err)
+		}
+		w.prices = filepath.Join(t.TempDir(), "prices.yaml")
+		if err := os.WriteFile(w.prices, []byte("reservations: [{size: Standard_D4s_v5, count: 2, hourly: 0.01}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.restart(t, func(*config.Config) {})
+		offerings := func() []model.Offering {
+			c, err := w.port.Catalog(t.Context(), "general")
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(c.InstanceTypes, func(t model.InstanceType) bool { return t.Name == "Standard_D4s_v5" })
+			return slices.DeleteFunc(slices.Clone(c.InstanceTypes[i].Offerings), func(o model.Offering) bool {
+				return o.CapacityType != model.OnDemand || o.Zone != "eastus-1"
+			})
+		}
+		got := offerings()
+		if len(got) != 2 || got[0].MachinePrice() != model.USD(0.01) || got[0].Uncovered != got[1].Price ||
+			got[1].Price <= got[0].Price || len(got[1].Quotas) != len(got[0].Quotas)-1 {
+			t.Fatalf("two machines are reserved, and the planner sees %+v", got)
+		}
+		its, err := w.port.GetInstanceTypes(t.Context(), pool())
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(its, func(it *karpcloud.InstanceType) bool { return it.Name == "Standard_D4s_v5" })
+		if seen := map[string]bool{}; slices.ContainsFunc(its[i].Offerings, func(o *karpcloud.Offering) bool {
+			key := o.Zone() + o.CapacityType()
+			twice := seen[key]
+			seen[key] = true
+			return twice
+		}) {
+			t.Error("Karpenter, which does not count what is reserved, sees an offering twice")
+		}
+		for _, name := range []string{"a", "b"} {
+			if _, err := w.port.Create(t.Context(), claim(name, need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"),
+				need(karpv1.CapacityTypeLabelKey, "on-demand"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := offerings(); len(got) != 1 || got[0].Uncovered != 0 || got[0].MachinePrice() == model.USD(0.01) {
+			t.Errorf("what is reserved is used up, and the planner sees %+v", got)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package nodeclaims
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -56,7 +57,9 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
 	best := catalog.InstanceTypes[offerings[0].InstanceType].Offerings[offerings[0].Offering]
 	claim.Annotations[v1beta1.AnnotationPlannedPrice] = strconv.FormatFloat(best.Price.Dollars(), 'f', -1, 64)
-	most := best.Price + w.headroom.spend(node, best.Price/replannedAt)
+	// Which of several machines gets what is paid in advance shows only when they are bought.
+	further := cmp.Or(best.Uncovered, best.Price)
+	most := best.Price + w.headroom.spend(node, further-best.Price+further/replannedAt)
 	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(most.Dollars(), 'f', -1, 64)
 	return claim, offerings
 }

@@ -129,7 +129,7 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 			class = DefaultNodeClass(name)
 		}
 		built := offline.For(class).Catalog
-		types := beyondAdvance(built.InstanceTypes, prices.Book)
+		types := prices.Book.Beyond(built.InstanceTypes)
 		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.LabelKeys, Quotas: quotas}
 	}
 	return s, nil
