@@ -274,9 +274,8 @@ func one(key string, values []string) model.Requirement {
 
 // Catalog implements fleet.Catalogs.
 func (w *world) Catalog(context.Context, string) (*fleet.Catalog, error) {
-	return &fleet.Catalog{
-		Axes: instancetype.Axes(), InstanceTypes: w.provider.Catalog(w.class).Catalog.InstanceTypes, Quotas: w.provider.Quotas(),
-	}, nil
+	types, quotas := w.provider.Plannable(w.provider.Catalog(w.class))
+	return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, Quotas: quotas}, nil
 }
 
 // theirs plans as Karpenter's provisioner does. Its NodeClaims leave the size to

@@ -50,7 +50,7 @@ func choosePorts(wanted, previous map[string]int) (map[string]int, error) {
 	return chosen, nil
 }
 
-// fixedPorts says whom each port belongs to that is wanted and not 0. Two that want the same
+// fixedPorts says which component wants each port that is not 0. Two that want the same
 // one are an error, whether the port is free or not.
 func fixedPorts(wanted map[string]int) (map[int]string, error) {
 	taken := map[int]string{}
