@@ -76,13 +76,14 @@ func troubles() []trouble {
 			faults: []string{"capacity size=Standard_E4ds_v5 zone=2"}, reasons: []model.Reason{model.ReasonLimit}},
 		{name: "creation-ends-badly", size: "Standard_D4s_v3", faults: []string{"fail code=AllocationFailed size=Standard_D4s_v3"},
 			reasons: []model.Reason{model.ReasonUnavailable}},
+		{name: "azure-down", size: "Standard_D8s_v5", faults: []string{"outage"}, underway: v1beta1.ReasonAzureUnavailable},
+		{name: "launches-fail", size: "Standard_D8s_v4", faults: []string{"error operation=Microsoft.Compute/virtualMachines/write code=SubnetIsFull status=400"},
+			underway: "SubnetFull"},
+		// What is left of a quota is read again after minutes: nothing is bought after this.
 		{name: "regional-quota", size: "Standard_D4as_v4", faults: []string{"quota family=cores limit=0"},
 			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},
 		// No reason of the plan: nothing is bought for any pod.
 		{name: "manual", mode: v1alpha1.ModeManual, reasons: []model.Reason{""}},
-		{name: "azure-down", size: "Standard_D8s_v5", faults: []string{"outage"}, underway: v1beta1.ReasonAzureUnavailable},
-		{name: "launches-fail", size: "Standard_D8s_v4", faults: []string{"error operation=Microsoft.Compute/virtualMachines/write code=SubnetIsFull status=400"},
-			underway: "SubnetFull"},
 		{name: "static", spec: "replicas: 0", reasons: []model.Reason{model.ReasonNoPool}},
 	}
 }
