@@ -156,7 +156,7 @@ func TestTextLeavesWhatIsNoSecret(t *testing.T) {
 		"Get \"https://10.0.0.1:443/api\": dial tcp 10.0.0.1:443: connect: connection refused", "jane@contoso.com", "git@github.com:nap/nap.git",
 		"goroutine 1:\n\tsigs.k8s.io/karpenter@v1.8.0/pkg/a.go:12 +0x1\n\tgithub.com/a/b@v0.0.0-20260101000000-0123456789ab/c.go:1",
 		`{"stack":"a.go:1\n\tsigs.k8s.io/karpenter@v1.8.0/pkg/a.go:12\nk8s.io/api@v0.35.0/b.go:3"}`,
-		"https://proxy.golang.org/github.com/a/b/@v/v1.2.3.info", "https://cdn.example.com/npm/a@1.2.3/b.js",
+		"https://modules.example.com/github.com/a/b/@v/v1.2.3.info", "https://cdn.example.com/npm/a@1.2.3/b.js",
 		"ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQDZ me@host", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
 		"bearer token is missing", `WWW-Authenticate: Bearer authorization_uri="https://login.microsoftonline.com/x"`, "basic authentication",
 		"noProxy: localhost,10.0.0.0/8", "httpProxy: http://proxy:3128", "{\"@type\": \"x\", \"passed\": 3, \"compass\": 4}",
