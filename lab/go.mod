@@ -58,6 +58,7 @@ require (
 	gomodules.xyz/jsonpatch/v2 v2.5.0 // indirect
 	helm.sh/helm/v4 v4.2.4 // indirect
 	k8s.io/cli-runtime v0.37.1 // indirect
+	k8s.io/cri-streaming v0.36.1 // indirect
 	sigs.k8s.io/karpenter v1.15.0 // indirect
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect

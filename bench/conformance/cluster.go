@@ -235,13 +235,13 @@ func (w *Workspace) runSpec(ctx context.Context, o Selection, s compiled, spec, 
 		return Result{}, fmt.Errorf("open the log of a spec: %w", err)
 	}
 	defer log.Close()
-	report := filepath.Join(w.Dir, s.Name+"."+o.Engine+".json")
-	if err := os.RemoveAll(report); err != nil {
+	report, measured := filepath.Join(w.Dir, s.Name+"."+o.Engine+".json"), filepath.Join(w.Dir, "measured")
+	if err := errors.Join(os.RemoveAll(report), os.RemoveAll(measured), os.MkdirAll(measured, 0o755)); err != nil {
 		return Result{}, fmt.Errorf("remove the last report: %w", err)
 	}
 	began := time.Now()
 	folder := filepath.Join(w.link(s.Suite), s.Package)
-	ran := run(ctx, folder, []string{"KUBECONFIG=" + kubeconfig}, log, s.program,
+	ran := run(ctx, folder, []string{"KUBECONFIG=" + kubeconfig, "OUTPUT_DIR=" + measured}, log, s.program,
 		"-ginkgo.focus=^"+regexp.QuoteMeta(s.description+" "+spec)+"$", "-ginkgo.json-report="+report, "-ginkgo.vv",
 		"-ginkgo.timeout="+o.SpecTimeout.String(), "-ginkgo.grace-period=30s", "-test.timeout=0",
 		"-default-nodeclass="+filepath.Join(w.Dir, "nodeclass.yaml"), "-default-nodepool="+filepath.Join(w.Dir, "nodepool.yaml"),
@@ -250,6 +250,9 @@ func (w *Workspace) runSpec(ctx context.Context, o Selection, s compiled, spec, 
 		return Result{}, fmt.Errorf("the run was ended: %w", context.Cause(ctx))
 	}
 	out := Result{Suite: s.Name, Engine: o.Engine, Spec: spec, State: Failed, Seconds: int(time.Since(began).Seconds())}
+	if out.Phases, err = readPhases(measured); err != nil {
+		return Result{}, err
+	}
 	_, specs, err := ReadReport(report)
 	if err != nil {
 		out.Message = shorten(errors.Join(ran, err).Error())

@@ -75,6 +75,7 @@ func (r *Record) cases(s Suite) string {
 		}
 		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", inCell(spec), nap, karpenter, inCell(reason))
 	}
+	out.WriteString(r.phases(s))
 	return out.String()
 }
 

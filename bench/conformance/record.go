@@ -21,6 +21,8 @@ type Result struct {
 	Seconds int `json:"seconds"`
 	// Message is what the spec said if it did not pass.
 	Message string `json:"message,omitempty"`
+	// Phases are what the spec has measured, in order; of suite performance alone.
+	Phases []Phase `json:"phases,omitempty"`
 }
 
 // Record is all results that are known, and the specs that each suite has.

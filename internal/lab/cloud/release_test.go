@@ -1,14 +1,21 @@
 package cloud_test
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
 
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
@@ -49,6 +56,61 @@ func expectChart(t *testing.T, l *labtest.Lab) {
 		Suffix("healthz").DoRaw(t.Context())
 	if err != nil || string(health) != "ok" {
 		t.Errorf("the pod's health through the API server is %q, %v", health, err)
+	}
+	expectPortForward(t, l, pod)
+}
+
+// expectPortForward reads the controller's metrics twice over one connection of kubectl
+// port-forward, and is refused a port that the pod does not declare.
+func expectPortForward(t *testing.T, l *labtest.Lab, pod *corev1.Pod) {
+	t.Helper()
+	transport, upgrader, err := spdy.RoundTripperFor(l.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := l.Client().CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	stop, ready, refused := make(chan struct{}), make(chan struct{}), &bytes.Buffer{}
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	forwarder, err := portforward.New(dialer, []string{"0:8080", "0:4711"}, stop, ready, io.Discard, refused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- forwarder.ForwardPorts() }()
+	select {
+	case err := <-ended:
+		t.Errorf("kubectl port-forward: %v", err)
+		return
+	case <-ready:
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func(port uint16) (string, error) {
+		resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return string(text), err
+	}
+	for range 2 {
+		if text, err := get(ports[0].Local); err != nil || !strings.Contains(text, "\nkarpenter_build_info{") {
+			t.Errorf("metrics by kubectl port-forward are %.200q, %v", text, err)
+		}
+	}
+	if text, err := get(ports[1].Local); err == nil {
+		t.Errorf("a port that the pod does not declare answers %.200q", text)
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Errorf("kubectl port-forward ends with %v", err)
+	}
+	if !strings.Contains(refused.String(), "no container that runs declares port 4711") {
+		t.Errorf("a port that the pod does not declare is refused with %q", refused)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
-// serveKubelet answers the API server as a kubelet does, until ctx is done: logs.
+// serveKubelet answers the API server as a kubelet does, until ctx is done: logs and ports of pods.
 func (n *Node) serveKubelet(ctx context.Context) error {
 	clients := x509.NewCertPool()
 	clients.AppendCertsFromPEM(n.env.CA)
@@ -33,6 +33,10 @@ func (n *Node) serveKubelet(ctx context.Context) error {
 	defer n.env.Network.Route(address, "")
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.logs)
+	for _, path := range []string{"/portForward/{namespace}/{pod}", "/portForward/{namespace}/{pod}/{uid}"} {
+		mux.HandleFunc("POST "+path, n.portForward)
+		mux.HandleFunc("GET "+path, n.portForward)
+	}
 	server := &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
