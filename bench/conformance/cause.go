@@ -15,8 +15,6 @@ type cause struct {
 // causes are looked through in order; the first that fits counts.
 func causes() []cause {
 	return []cause{
-		{"regression", "DefaultTopologySpreadConstraints", "",
-			"The spec wants its four pods in four zones; regions of Azure have three."},
 		{"regression", "Integration Utilization", EngineNap,
 			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +
 				"did not answer, and the controller lost its lease and started again, as it should."},

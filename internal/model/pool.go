@@ -1,6 +1,9 @@
 package model
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Pool is a NodePool that may buy machines: policy, limits and the shape of the
 // nodes that it makes.
@@ -34,6 +37,15 @@ type Pool struct {
 	// Daemons are the DaemonSet pods that may run on this pool's nodes. The
 	// planner decides for every instance type which of them do.
 	Daemons []Daemon
+}
+
+// NamesNoZone reports whether the pool's requirements name [NoZone] among its zones. Its
+// machines without a zone are then one more zone to spread pods over, as the scheduler
+// counts them.
+func (p *Pool) NamesNoZone() bool {
+	return slices.ContainsFunc(p.Requirements, func(r Requirement) bool {
+		return r.Key == LabelZone && r.Operator == In && slices.Contains(r.Values, NoZone)
+	})
 }
 
 // LeftOut is a NodePool that buys nothing, and why.

@@ -162,9 +162,9 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 	return t
 }
 
-// inZones are the options whose machines are in a zone, or nil where the class is not
-// spread over zones by a constraint that the scheduler enforces, or has not both kinds of
-// options to choose from.
+// inZones are the options whose machines are in a zone, or in none where their pool names
+// that as a zone; nil where the class is not spread over zones by a constraint that the
+// scheduler enforces, or has not both kinds of options to choose from.
 func (k *compiler) inZones(class *model.PodClass, options feasible.Set) feasible.Set {
 	spread := func(c model.SpreadConstraint) bool { return c.Hard && c.TopologyKey == model.LabelZone }
 	if !slices.ContainsFunc(class.Spread, spread) {
@@ -173,7 +173,8 @@ func (k *compiler) inZones(class *model.PodClass, options feasible.Set) feasible
 	if k.zoned == nil {
 		k.zoned = feasible.Full(len(k.space.Options))
 		for o := range k.space.Options {
-			if _, offering := k.space.Offering(o); offering.Zone == model.NoZone {
+			pool := &k.space.Problem.Pools[k.space.Options[o].Pool]
+			if _, offering := k.space.Offering(o); offering.Zone == model.NoZone && !pool.NamesNoZone() {
 				k.zoned.Remove(o)
 			}
 		}

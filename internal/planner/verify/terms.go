@@ -123,7 +123,7 @@ func (t *boundTerm) eligible(s *spot) bool {
 // domainsFor lists the domains over which a spread is even: those of eligible
 // nodes, those of eligible machines that the plan buys for whomever, and those in
 // which a machine could be bought for the pod. Machines without a zone that could be
-// bought beside some in zones are none to spread over.
+// bought beside some in zones are none to spread over, unless their pool names them.
 func (r *replay) domainsFor(t *boundTerm) []string {
 	if t.key == model.LabelHostname {
 		return nil
@@ -144,7 +144,7 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 			add(r.spots[n].labels)
 		}
 	}
-	there := len(out)
+	there, named := len(out), false
 	for i := range r.p.Pools {
 		unknown := func(labels map[string]string) bool {
 			v, ok := labels[t.key]
@@ -153,10 +153,11 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 		for _, m := range r.check.machinesFor(i, t.owner, unknown) {
 			if t.eligible(&spot{labels: m.labels, taints: r.p.Pools[i].Taints}) {
 				add(m.labels)
+				named = named || m.labels[t.key] == model.NoZone && r.p.Pools[i].NamesNoZone()
 			}
 		}
 	}
-	if t.key == model.LabelZone && len(out) > 1 {
+	if t.key == model.LabelZone && len(out) > 1 && !named {
 		bought := slices.DeleteFunc(out[there:], func(zone string) bool { return zone == model.NoZone })
 		out = out[:there+len(bought)]
 	}
