@@ -17,6 +17,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 		"CPU", "peak memory", "API requests", "Azure requests",
 	}
 	var lines [][]string
+	results = inOrder(results)
 	for len(results) > 0 {
 		course, engine := results[0].Course, results[0].Engine
 		same := func(r *Result) bool { return r.Course == course && r.Engine == engine }
@@ -29,7 +30,6 @@ func WriteTable(w io.Writer, results []*Result) error {
 		results = slices.DeleteFunc(slices.Clone(results), same)
 		lines = append(lines, line(course, engine, turns))
 	}
-	slices.SortStableFunc(lines, func(a, b []string) int { return slices.Index(names(), a[0]) - slices.Index(names(), b[0]) })
 	return bench.Markdown(w, head, lines)
 }
 

@@ -37,6 +37,9 @@ type Result struct {
 	Peak int64
 	// Requests are the controller's to the API server, AzureCalls those to Azure.
 	Requests, AzureCalls int
+	// Profile is for how many seconds of processor time the controller had each purpose; nil
+	// where it was not profiled.
+	Profile map[string]float64 `json:",omitempty"`
 }
 
 // settled is how long after the end the controller's processor time still counts: what
@@ -85,7 +88,11 @@ func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Opti
 	if err == nil {
 		err = t.run(ctx)
 	}
-	err = errors.Join(err, <-profiled, t.clear(ctx))
+	err = errors.Join(err, <-profiled)
+	if err == nil && opts.Profile > 0 {
+		t.result.Profile, err = Shares(name + ".pprof")
+	}
+	err = errors.Join(err, t.clear(ctx))
 	peak, stopped := c.Stop()
 	t.result.Peak = peak
 	return t.result, errors.Join(err, stopped)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -29,7 +30,8 @@ func run(ctx context.Context) (err error) {
 	profile := flag.Int("profile", 0, "for how many seconds the controllers are profiled, from the beginning of a course")
 	keep := flag.String("keep", "", "the folder for logs and profiles; a temporary one if empty")
 	floor := flag.Bool("floor", true, "measure what the control plane takes by itself, too")
-	write := flag.String("write", "", "also write the table into this file, between its marks")
+	write := flag.String("write", "", "also write the tables into this page, between their marks")
+	record := flag.String("record", "bench/race/testdata/turns.json", "the turns of the page; with -write those of this run take the place of the same courses' and engines'")
 	flag.Parse()
 	chosen, err := regexp.Compile(*only)
 	if err != nil {
@@ -71,7 +73,15 @@ func run(ctx context.Context) (err error) {
 			results = append(results, done...)
 		}
 	}
-	return finish(results, *write)
+	if *profile > 0 {
+		return finish(*write, "race-profile", func(w io.Writer) error { return race.WriteProfiles(w, results) })
+	}
+	turns, err := race.ReadRecord(*record)
+	if err != nil || *write == "" {
+		return errors.Join(err, finish("", "race", func(w io.Writer) error { return race.WriteTable(w, results) }))
+	}
+	turns = turns.With(results)
+	return errors.Join(turns.Write(*record), finish(*write, "race", func(w io.Writer) error { return race.WriteTable(w, turns) }))
 }
 
 // play lets every engine have a turn at a course, after the control plane alone where
@@ -98,15 +108,16 @@ func play(ctx context.Context, l *race.Lab, course *race.Course, engines []strin
 	return results, nil
 }
 
-// finish prints the table and writes it into the documentation.
-func finish(results []*race.Result, path string) error {
+// finish prints a table, and writes it into a page, if there is one, between the marks of
+// that name.
+func finish(page, marks string, table func(io.Writer) error) error {
 	var text strings.Builder
-	if err := race.WriteTable(&text, results); err != nil {
+	if err := table(&text); err != nil {
 		return err
 	}
 	fmt.Fprint(os.Stdout, text.String())
-	if path == "" {
+	if page == "" {
 		return nil
 	}
-	return bench.WriteBetweenMarks(path, "race", text.String())
+	return bench.WriteBetweenMarks(page, marks, text.String())
 }
