@@ -289,12 +289,10 @@ func (b *Buyer) remove(ctx context.Context, claim string) error {
 			return fmt.Errorf("remove the refused machine of NodeClaim %s: %w", claim, err)
 		}
 		share := time.Duration(b.removing.Load()) * time.Second / gonePolls
-		timer := time.NewTimer(min(max(wait, share), longestGonePoll))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("wait for the refused machine of NodeClaim %s to disappear: %w", claim, ctx.Err())
-		case <-timer.C:
+		case <-time.After(min(max(wait, share), longestGonePoll)):
 		}
 	}
 }

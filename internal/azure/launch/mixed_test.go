@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -38,5 +39,22 @@ func TestMixedDeletesOfEitherKind(t *testing.T) {
 				t.Errorf("%s, AKS machines preferred %t: %v, want %v", name, aks, err, c.want)
 			}
 		}
+	}
+}
+
+// greeted is a launcher that is told of nodes.
+type greeted struct {
+	Launcher
+	claims []string
+}
+
+func (g *greeted) Joined(claim string) { g.claims = append(g.claims, claim) }
+
+// Which kind of machine has become a node need not be known to tell that one has.
+func TestMixedTellsBothKindsOfNodes(t *testing.T) {
+	vms, machines := &greeted{}, &greeted{}
+	NewMixed(vms, machines, true).Joined("general-a")
+	if want := []string{"general-a"}; !slices.Equal(vms.claims, want) || !slices.Equal(machines.claims, want) {
+		t.Errorf("virtual machines were told of %v, AKS machines of %v, want both of %v", vms.claims, machines.claims, want)
 	}
 }

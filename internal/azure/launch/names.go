@@ -54,7 +54,7 @@ func MachineName(claim string) (string, error) {
 	}
 	i := strings.LastIndexByte(claim, '-')
 	keep := longestMachine - hashLength - (len(claim) - i)
-	if i < 0 || keep < 1 {
+	if keep < 1 {
 		return "", fmt.Errorf("NodeClaim %s has %d characters, AKS allows a machine's name %d, and without a dash near its "+
 			"end it cannot be shortened; give the NodePool a shorter name", claim, len(claim), longestMachine)
 	}

@@ -57,11 +57,11 @@ func TestClaimOfProviderID(t *testing.T) {
 // The shortest beginning of a name that can be kept is one character.
 func TestMachineNameKeepsOneCharacterAtLeast(t *testing.T) {
 	end := "-" + strings.Repeat("z", longestMachine-hashLength-2)
-	name, err := MachineName("general" + end)
+	name, err := MachineName("general-purpose" + end)
 	if err != nil || len(name) != longestMachine || name[:1] != "g" || !strings.HasSuffix(name, end) {
 		t.Errorf("got %q, %v", name, err)
 	}
-	if name, err := MachineName("general" + end + "z"); err == nil {
+	if name, err := MachineName("general-purpose" + end + "z"); err == nil {
 		t.Errorf("a name without room for its beginning became %q", name)
 	}
 }

@@ -1,0 +1,150 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/quota"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// single is a launcher of one machine, which is gone as soon as it is to be deleted.
+type single struct {
+	Launcher
+	machine Machine
+	deleted int
+}
+
+func (s *single) Get(context.Context, string) (Machine, error) { return s.machine, nil }
+
+func (s *single) Delete(context.Context, string) error {
+	s.deleted++
+	return ErrNotFound
+}
+
+func twoSizes() []instancetype.SKU {
+	return []instancetype.SKU{{Name: "Standard_D8s_v5", Family: "f", VCPUs: 8}, {Name: "Standard_D2s_v5", Family: "f", VCPUs: 2}}
+}
+
+// buyerOf is a buyer of a launcher's machines in a region that sells two sizes of a family.
+func buyerOf(t *testing.T, l Launcher) *Buyer {
+	t.Helper()
+	metrics, err := NewMetrics(nil, "eastus", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := instancetype.New(instancetype.Region{Name: "eastus"}, instancetype.Market{})
+	c.SetSKUs(twoSizes())
+	offerings, q := unavailable.New(time.Now), quota.NewTracker(time.Now)
+	w := NewWatcher(l, c, offerings, q, Reporting{Metrics: metrics, Boots: NewBoots(), Log: slog.New(slog.DiscardHandler)})
+	return NewBuyer(l, w, c, offerings, q)
+}
+
+// A call that was refused removes what it left behind. A machine that lives under the same
+// name is another process's: it is followed instead.
+func TestRefusedCallSparesMachineOfAnotherProcess(t *testing.T) {
+	for state, spared := range map[State]bool{Creating: true, Succeeded: true, Failed: false, Deleting: false} {
+		l := &single{machine: Machine{Claim: "general-a", State: state}}
+		b := buyerOf(t, l)
+		b.tidy(t.Context(), "general-a")
+		if followed := b.watcher.pending["general-a"] != nil; followed != spared || (l.deleted == 0) != spared {
+			t.Errorf("%s: followed %t, deleted %d times; want it spared: %t", state, followed, l.deleted, spared)
+		}
+	}
+}
+
+// A machine that goes is not watched any more: the watcher would give the claim up for it
+// while another one is bought.
+func TestMachineOfEarlierCallThatGoesIsNotWatched(t *testing.T) {
+	l := &single{machine: Machine{Claim: "general-a", State: Deleting}}
+	b := buyerOf(t, l)
+	b.watcher.Follow(l.machine)
+	if _, err := b.existing(t.Context(), "general-a"); !errors.Is(err, ErrNotFound) || l.deleted != 1 {
+		t.Errorf("%v, deleted %d times, want the name to be free", err, l.deleted)
+	}
+	if b.watcher.pending["general-a"] != nil {
+		t.Error("the machine is still watched")
+	}
+}
+
+func TestTooDearSaysWhatCameBefore(t *testing.T) {
+	dear := &TooDear{Most: model.USD(1), Next: Candidate{
+		Type: &model.InstanceType{Name: "Standard_D4s_v5"}, Offering: &model.Offering{CapacityType: model.OnDemand, Price: model.USD(2)},
+	}}
+	for why, failure := range map[string]*unavailable.Failure{
+		"what was planned cannot be bought any more":           nil,
+		"Azure refused what was planned with AllocationFailed": unavailable.NewFailure("AllocationFailed", "", nil),
+	} {
+		want := "planned again: " + why + ", and Standard_D4s_v5 on-demand at $2.000/h costs more than $1.000/h"
+		if dear.Failure = failure; dear.Error() != want {
+			t.Errorf("got %q, want %q", dear, want)
+		}
+	}
+}
+
+// What is wrong with an extension is told even where its message is in no known form; what
+// is wrong with a machine is no failure of its boot.
+func TestBootFailureInErrorsOfAzure(t *testing.T) {
+	for name, c := range map[string]struct {
+		code, message, text string
+		exit                int
+		is                  bool
+	}{
+		"no known form":  {"VMExtensionProvisioningError", "It did\n  not end.", "VMExtensionProvisioningError: It did not end.", 0, true},
+		"of the machine": {"AllocationFailed", "No capacity.", "", 0, false},
+		"ended well":     {"AllocationFailed", `{ "ExitCode": "0", "Output": "", "Error": "" }`, "", 0, false},
+	} {
+		if f, is := BootFailureIn(c.code, c.message); is != c.is || f.Text != c.text || f.ExitCode != c.exit {
+			t.Errorf("%s: %+v, %t", name, f, is)
+		}
+	}
+}
+
+// rival is a launcher that has a machine of another process, or refuses once.
+type rival struct {
+	single
+	refusal error
+	again   []bool
+}
+
+func (r *rival) Start(_ context.Context, s NodeSpec) (Machine, error) {
+	r.again = append(r.again, s.Again)
+	err := r.refusal
+	r.refusal = nil
+	return r.machine, err
+}
+
+// Where another process has chosen a larger machine, its cores are those that are gone.
+func TestMachineOfAnotherProcessDrawsItsOwnQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &rival{single: single{machine: Machine{Claim: "general-a", Size: "Standard_D8s_v5", CapacityType: model.OnDemand}}}
+		b := buyerOf(t, l)
+		b.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
+		if _, _, err := b.attempt(t.Context(), NodeSpec{Claim: "general-a", SKU: &twoSizes()[1]}, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if b.quota.Take("another", []model.QuotaUse{{Quota: "f", Amount: 3}}) {
+			t.Error("3 cores of 10 can be had beside a machine of 8")
+		}
+	})
+}
+
+// What is asked for once more after a refusal that passes has waited long enough.
+func TestSecondAttemptSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &rival{single: single{machine: Machine{Claim: "general-a"}}, refusal: unavailable.NewFailure("RetryableError", "", nil)}
+		b := buyerOf(t, l)
+		c := Candidate{Offering: &model.Offering{}}
+		_, failure, err := b.attemptAgain(t.Context(), NodeSpec{Claim: "general-a", SKU: &twoSizes()[1]}, c, time.Second)
+		if err != nil || failure != nil || !slices.Equal(l.again, []bool{false, true}) {
+			t.Errorf("%v, %v, attempts %v, want a first and a second one", failure, err, l.again)
+		}
+	})
+}
