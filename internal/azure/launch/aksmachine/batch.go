@@ -205,9 +205,6 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 // AKS wants them in the body too.
 func split(name string, body machine) (key string, template machine, entry batchEntry, err error) {
 	entry = batchEntry{MachineName: name, Zones: append([]string{}, body.Zones...), Tags: body.Properties.Tags}
-	if entry.Tags == nil {
-		entry.Tags = map[string]string{}
-	}
 	template = body
 	template.Properties.Tags = nil
 	if !body.Properties.Hardware.UltraSSDEnabled {

@@ -1,0 +1,186 @@
+package aksmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+)
+
+// azure answers every request alike, and notes what was asked and sent.
+type azure struct {
+	status int
+	body   string
+	asked  []string
+	sent   string
+	header http.Header
+}
+
+func (a *azure) Do(r *http.Request) (*http.Response, error) {
+	a.asked = append(a.asked, r.Method+" "+r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	a.header = r.Header
+	if r.Body != nil {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		a.sent = string(text)
+	}
+	return &http.Response{
+		StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r,
+	}, nil
+}
+
+func (a *azure) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "x", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// launcher is one for pool p of cluster c on this Azure.
+func (a *azure) launcher(t *testing.T) *Launcher {
+	t.Helper()
+	client, err := NewMachineClient("/pools/p", a, &arm.ClientOptions{
+		ClientOptions: policy.ClientOptions{Transport: a, Retry: policy.RetryOptions{MaxRetries: -1}}, DisableRPRegistration: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Clients{Machines: client}, &config.Config{ClusterName: "c", MachinesPool: "p"})
+}
+
+// machineText is a machine as AKS writes it.
+func machineText(name, tags, properties string) string {
+	return `{"name": "` + name + `", "properties": {"tags": {` + tags + `}, "kubernetes": {` + properties + `}}}`
+}
+
+const (
+	clusterTag = `"karpenter.azure.com_cluster": "c"`
+	claimTag   = `"karpenter.azure.com_aksmachine_nodeclaim": "general-a"`
+	// napsOwn is what nap alone puts on machines.
+	napsOwn = `"nodeInitializationTaints": ["karpenter.sh/unregistered:NoExecute"], ` +
+		`"nodeLabels": {"karpenter.azure.com/aksnodeclass": "default"}`
+)
+
+// By ErrForeign a provider id is looked for among plain machines.
+func TestMachineIsFoundByProviderIDOrForeign(t *testing.T) {
+	const ofPool, ofAnother = "azure:///x/virtualMachines/aks-p-general-a-12345678-vm", "azure:///x/virtualMachines/aks-general-a"
+	for name, c := range map[string]struct {
+		id, tags string
+		asked    int
+		foreign  bool
+	}{
+		"ours":               {ofPool, clusterTag + "," + claimTag, 1, false},
+		"not of the pool":    {ofAnother, clusterTag + "," + claimTag, 0, true},
+		"of another cluster": {ofPool, claimTag, 1, true},
+		"of nobody":          {ofPool, "", 1, true},
+		"of nobody any more": {ofPool, clusterTag, 1, true},
+	} {
+		a := &azure{status: http.StatusOK, body: machineText("general-a", c.tags, "")}
+		m, err := a.launcher(t).Find(t.Context(), c.id)
+		if errors.Is(err, launch.ErrForeign) != c.foreign || len(a.asked) != c.asked || (err == nil) != (m.Claim == "general-a") {
+			t.Errorf("%s: %+v, %v, asked %v", name, m, err, a.asked)
+		}
+	}
+}
+
+// A machine that runs is not a failed launch, whatever failed later.
+func TestWhyAKSGaveAMachineUp(t *testing.T) {
+	for status, want := range map[string]string{
+		`null`:                   "ProvisioningFailed",
+		`{}`:                     "ProvisioningFailed",
+		`{"vmState": "Stopped"}`: "ProvisioningFailed",
+		`{"vmState": "Running"}`: "",
+		`{"vmState": "Running", "provisioningError": {"code": "AllocationFailed"}}`: "AllocationFailed",
+	} {
+		a := &azure{status: http.StatusOK, body: `{"properties": {"status": ` + status + `}}`}
+		failure, err := a.launcher(t).Failure(t.Context(), "general-a")
+		if err != nil || (failure == nil) != (want == "") || failure != nil && failure.Code != want {
+			t.Errorf("%s: %v, %v, want %q", status, failure, err, want)
+		}
+	}
+}
+
+// Orphans lack a tag of nap's and bear both marks that nap alone makes.
+func TestOrphansBearNapsMarks(t *testing.T) {
+	taint, label, _ := strings.Cut(napsOwn, ", ")
+	a := &azure{status: http.StatusOK, body: `{"value": [` + strings.Join([]string{
+		machineText("a", clusterTag+","+claimTag, napsOwn),
+		machineText("b", claimTag, napsOwn),
+		machineText("c", clusterTag, napsOwn),
+		machineText("d", `"karpenter.azure.com_cluster": "another"`, napsOwn),
+		machineText("e", "", taint),
+		machineText("f", "", label),
+	}, ",") + `]}`}
+	orphans, err := a.launcher(t).Orphans(t.Context())
+	if want := []Orphan{{Name: "b", Claim: "general-a"}, {Name: "c"}}; err != nil || !slices.Equal(orphans, want) {
+		t.Errorf("got %+v, %v, want %+v", orphans, err, want)
+	}
+}
+
+// A machine without any tags gets them; one that another client has mended is left alone.
+func TestAdoptedMachineIsWrittenOnce(t *testing.T) {
+	a := &azure{status: http.StatusOK, body: `{"properties": {"kubernetes": {` + napsOwn + `}}}`}
+	if err := a.launcher(t).Adopt(t.Context(), Orphan{Name: "a"}, "general-a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range []string{clusterTag, claimTag} {
+		if !strings.Contains(a.sent, strings.ReplaceAll(tag, ": ", ":")) {
+			t.Errorf("sent %s, want it with %s", a.sent, tag)
+		}
+	}
+	a = &azure{status: http.StatusOK, body: machineText("a", clusterTag+","+claimTag, napsOwn)}
+	if err := a.launcher(t).Adopt(t.Context(), Orphan{Name: "a"}, "general-b"); err != nil || !slices.Equal(a.asked, []string{"GET a"}) {
+		t.Errorf("%v, asked %v, want no change of what has its tags", err, a.asked)
+	}
+}
+
+// A pool that is there stays as it is.
+func TestPoolIsMadeOnlyWhereThereIsNone(t *testing.T) {
+	a := &azure{status: http.StatusCreated, body: `{}`}
+	if err := a.launcher(t).clients.Machines.MakePool(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a.header.Get("If-None-Match") != "*" || !slices.Equal(a.asked, []string{"PUT p"}) || a.sent != `{"properties":{"mode":"Machines"}}` {
+		t.Errorf("asked %v with %v and %s", a.asked, a.header, a.sent)
+	}
+}
+
+// After a refusal a claim has waited already: it joins others for a quarter of the time.
+func TestSecondChoicesAreBatchedForAQuarterOfTheTime(t *testing.T) {
+	batching := config.Batching{Idle: time.Second, Max: 8 * time.Second, Size: 50}
+	l := New(Clients{}, &config.Config{ProvisionMode: config.ModeAKSMachinesBatched, Batching: batching})
+	if want := Batching(batching); l.batch.settings != want {
+		t.Errorf("first choices: %+v, want %+v", l.batch.settings, want)
+	}
+	if want := (Batching{Idle: time.Second / 4, Max: 2 * time.Second, Size: 50}); l.again.settings != want {
+		t.Errorf("second choices: %+v, want %+v", l.again.settings, want)
+	}
+}
+
+// AKS keeps a pool's mode on the machine, not in a label.
+func TestModeOfMachineIsThatOfItsLabel(t *testing.T) {
+	l := New(Clients{}, &config.Config{ClusterName: "c"})
+	for label, want := range map[string]string{"system": "System", "user": "User", "": "User"} {
+		m, err := l.body(launch.NodeSpec{
+			Claim: "general-a", SKU: &instancetype.SKU{}, Class: &nodeclass.NodeClass{ImageFamily: "Ubuntu", KubernetesVersion: "1.35.1"},
+			Labels: map[string]string{instancetype.LabelAKSMode: label},
+		})
+		if err != nil || m.Properties.Mode != want {
+			t.Errorf("%q: mode %q, %v, want %s", label, m.Properties.Mode, err, want)
+		}
+	}
+}
