@@ -196,9 +196,15 @@ func TestDearMachineIsNotBought(t *testing.T) {
 		if n := w.Server.Stats()["calls Microsoft.Compute/virtualMachines/write"]; n != 0 {
 			t.Errorf("Azure was asked %d times", n)
 		}
-		if err := buy("general-b", "dear"); err == nil || karpcloud.IsInsufficientCapacityError(err) {
-			t.Errorf("a limit that is no number: %v", err)
+		for _, wrong := range []string{"dear", "NaN", "-1"} {
+			if err := buy("general-b", wrong); err == nil || karpcloud.IsInsufficientCapacityError(err) {
+				t.Errorf("the limit %s, which is no price: %v", wrong, err)
+			}
 		}
+		if err := buy("general-b", "0"); !karpcloud.IsInsufficientCapacityError(err) {
+			t.Errorf("a limit of nothing: %v", err)
+		}
+		told = []string{"general-a"}
 		if err := buy("general-c", "0.319"); err != nil || len(told) != 1 {
 			t.Errorf("at most $0.319: %v, told of %v", err, told)
 		}

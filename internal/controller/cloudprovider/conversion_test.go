@@ -1,6 +1,7 @@
 package cloudprovider
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // What types share changes nothing about them: each says what it would say by itself.
@@ -103,4 +105,55 @@ func TestPurchasesConvertOnlyWhatChanges(t *testing.T) {
 			t.Errorf("%d conversions are kept for one kind of node class", n)
 		}
 	})
+}
+
+// sized is a size that can be bought in one way.
+func sized(name string) model.InstanceType {
+	return model.InstanceType{
+		Name: name, Capacity: make(model.Resources, len(instancetype.Axes())), Overhead: make(model.Resources, len(instancetype.Axes())),
+		Offerings: []model.Offering{{Available: true}},
+	}
+}
+
+// The sizes of a region may become more and fewer. Of no catalogue anything is kept then.
+func TestConversionOfMoreOrFewerSizes(t *testing.T) {
+	types := []model.InstanceType{sized("a"), sized("b"), sized("c")}
+	var last *convertedTypes
+	for _, n := range []int{0, 2, 3, 1, 0} {
+		last = last.convert(types[:n])
+		if len(last.out) != n || n > 0 && last.out[n-1].Name != types[n-1].Name {
+			t.Errorf("of %d sizes %d were converted", n, len(last.out))
+		}
+	}
+}
+
+func TestRequirementsAreSharedWhateverTheirOrder(t *testing.T) {
+	s := newSharedParts()
+	if s.requirement("key", "a", "b") != s.requirement("key", "b", "a") {
+		t.Error("a requirement is kept twice")
+	}
+	labels := map[string]string{}
+	for i := range 8 {
+		labels[fmt.Sprint("key-", i)] = "a"
+	}
+	for range 20 { // maps are gone through in any order
+		s.labels(labels)
+	}
+	if len(s.sets) != 1 {
+		t.Errorf("the requirements of an offering are kept %d times", len(s.sets))
+	}
+}
+
+func TestInstanceTypeOffersChoicesAndReservesNoZeros(t *testing.T) {
+	it := sized("a")
+	it.Choices = map[string][]string{"mode": {"user", "system"}}
+	it.Overhead[model.CPU], it.Overhead[model.Memory] = 100, evictionBytes()
+	got := instanceType(&it, nil, newSharedParts())
+	if mode := got.Requirements.Get("mode"); !mode.Has("user") || !mode.Has("system") || mode.Len() != 2 {
+		t.Errorf("requirement %v, want either mode", mode)
+	}
+	reserved := got.Overhead.KubeReserved
+	if len(reserved) != 1 || reserved.Cpu().MilliValue() != 100 {
+		t.Errorf("reserved are %v, want CPU alone: the rest of the memory is the eviction threshold", reserved)
+	}
 }

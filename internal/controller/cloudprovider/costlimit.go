@@ -1,6 +1,7 @@
 package cloudprovider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,10 +170,7 @@ func (l *costLimits) cost(c *karpv1.NodeClaim, p *purchase) (model.Money, bool) 
 	if o := offeringOf(p.order.Catalog, c.Labels); o != nil {
 		return o.Price + nodeCostOf(p.pool), true
 	}
-	cost := max(paid, planned)
-	if paid > 0 {
-		cost = paid
-	}
+	cost := cmp.Or(paid, planned)
 	return cost, cost > 0
 }
 

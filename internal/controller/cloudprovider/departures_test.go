@@ -33,3 +33,21 @@ func TestMachineEndsWhenAzureSaysOrBetweenTwoAnswers(t *testing.T) {
 		}
 	}
 }
+
+// What is not asked about any more is forgotten: Azure may never say that it went.
+func TestDeletionIsForgottenAfterAnHour(t *testing.T) {
+	now := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
+	d := &departures{now: func() time.Time { return now }}
+	d.asked("a", nil)
+	now = now.Add(forgottenAfter)
+	if d.asked("b", nil); len(d.there) != 2 {
+		t.Errorf("after %s %v are remembered, want both", forgottenAfter, d.there)
+	}
+	now = now.Add(time.Second)
+	if d.asked("b", nil); len(d.there) != 1 || d.there["b"].IsZero() {
+		t.Errorf("a second later %v are remembered, want b alone", d.there)
+	}
+	if d.asked("b", launch.ErrNotFound); len(d.there) != 0 {
+		t.Errorf("when it is gone %v are remembered, want none", d.there)
+	}
+}

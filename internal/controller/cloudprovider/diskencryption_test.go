@@ -29,7 +29,7 @@ func TestClassNotReadyWithUnreadableDiskEncryptionSet(t *testing.T) {
 			t.Helper()
 			w.resolve(t)
 			got := w.class.StatusConditions().Get(v1beta1.ConditionValidationSucceeded)
-			if got.Status != status || got.Reason != reason {
+			if got.Status != status || got.Reason != reason || got.Message == "" {
 				t.Errorf("ValidationSucceeded is %s with reason %s (%s), want %s with %s", got.Status, got.Reason, got.Message, status, reason)
 			}
 		}

@@ -40,6 +40,7 @@ func TestClusterDNSAddressIsLookedUp(t *testing.T) {
 	}{
 		"a service network of one's own": {service("172.20.0.10"), "172.20.0.10"},
 		"a Service without an address":   {service("None"), "10.0.0.10"},
+		"a Service that has none yet":    {service(""), "10.0.0.10"},
 		"no such Service":                {fake.NewClientBuilder().WithScheme(scheme(t)).Build(), "10.0.0.10"},
 		"not permitted": {failing{err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"},
 			"kube-dns", errors.New("no"))}, "10.0.0.10"},

@@ -78,6 +78,7 @@ func TestPreferredLocalDNSEnabledByDefault(t *testing.T) {
 			name: "another cache", objects: []client.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-local-dns"}}}, want: off,
 		},
 		{name: "a policy that AKS makes", objects: []client.Object{policy("kube-system", "konnectivity-agent")}, want: on},
+		{name: "a policy beside the one that AKS makes", objects: []client.Object{policy("kube-system", "deny")}, want: off},
 		{name: "a policy of the user", objects: []client.Object{policy("kube-system", "konnectivity-agent"), policy("web", "konnectivity-agent")}, want: off},
 		{name: "a policy that nobody enforces", config: func(c *config.Config) { c.NetworkPolicy = "none" }, objects: []client.Object{policy("web", "deny")}, want: on},
 		{name: "a policy of Cilium", policy: "CiliumNetworkPolicy", want: off},

@@ -517,8 +517,8 @@ func TestClassReadyOrNamesReason(t *testing.T) {
 			_, dns := w.port.Classes.LocalDNS(t.Context(), c)
 			err := errors.Join(images, w.port.Classes.Subnet(t.Context(), c), dns, w.port.Classes.Validate(t.Context(), c))
 			var failure *nodeclass.Failure
-			if !errors.As(err, &failure) || failure.Reason != tt.reason {
-				t.Errorf("want reason %s, got %v", tt.reason, err)
+			if !errors.As(err, &failure) || failure.Reason != tt.reason || failure.Message == "" {
+				t.Errorf("want reason %s and words, got %v", tt.reason, err)
 			}
 		}
 	})

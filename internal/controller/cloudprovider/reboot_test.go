@@ -1,6 +1,7 @@
 package cloudprovider
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -63,8 +64,18 @@ func TestRebootThatAzureRefusesForGoodFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		mend := w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/restart/action", Code: "ScopeLocked"})
+		w.events = nil
 		if err := w.port.Reboot(t.Context(), bought, "1"); !karpcloud.IsNodeRebootFailedError(err) {
 			t.Errorf("a reboot of a locked machine: %v, want that it has failed for good", err)
+		}
+		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "ResourceLocked: ") {
+			t.Errorf("the events are %q, want what to do", w.events)
+		}
+		mend()
+		mend = w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/restart/action",
+			Status: http.StatusConflict, Code: "AllocationFailed", Message: "No capacity."})
+		if err := w.port.Reboot(t.Context(), bought, "1"); err == nil || karpcloud.IsNodeRebootFailedError(err) {
+			t.Errorf("a reboot without capacity, against which nobody can do anything: %v, want that it is tried again", err)
 		}
 		mend()
 		mend = w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/restart/action", Code: "InternalServerError"})
