@@ -13,6 +13,8 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -157,6 +159,98 @@ func TestNodeCostCountsInLimitInDollars(t *testing.T) {
 			if bought, failed := buyAll(t, w, claims); len(bought) != want {
 				t.Errorf("with a limit of $%s/h %d were bought, want %d, for one costs %s: %v", limit, len(bought), want,
 					model.Money(priceOfD4s)+model.USD(0.10), failed)
+			}
+		})
+	}
+}
+
+// What a machine counts for is what it may cost while it is bought, then the price of its
+// offering, then what was paid, and before it is bought what was planned.
+func TestCostOfOtherMachinesOfTheNodePool(t *testing.T) {
+	catalog := &instancetype.Built{Catalog: model.Catalog{InstanceTypes: []model.InstanceType{
+		{Name: "small", Offerings: []model.Offering{
+			{Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(1)}, {Zone: "eastus-2", CapacityType: model.OnDemand, Price: model.USD(2)},
+			{Zone: "eastus-2", CapacityType: model.Spot, Price: model.USD(3)},
+		}},
+		{Name: "large", Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.Spot, Price: model.USD(4)}}},
+	}}}
+	costs := costLimits{granted: map[string]model.Money{"granted": model.USD(9)}}
+	buy := &purchase{order: &azure.Order{Catalog: catalog}, pool: pool()}
+	for _, c := range []struct {
+		name, size, zone, capacity string
+		paid, planned              string
+		bought                     bool
+		want                       float64 // 0 for unknown
+	}{
+		{"granted", "small", "eastus-1", "on-demand", "8", "7", true, 9},
+		{"of an offering", "small", "eastus-1", "on-demand", "8", "7", true, 1},
+		{"of another zone", "small", "eastus-2", "on-demand", "8", "7", true, 2},
+		{"on spot", "small", "eastus-2", "spot", "8", "7", true, 3},
+		{"of another size", "large", "eastus-1", "spot", "8", "7", true, 4},
+		{"not sold there any more, paid for", "large", "eastus-2", "spot", "6", "7", true, 6},
+		{"not sold any more, planned", "gone", "eastus-1", "spot", "", "7", true, 7},
+		{"not sold any more", "gone", "eastus-1", "spot", "", "", true, 0},
+		{"not bought yet", "", "", "", "", "7", false, 7},
+	} {
+		other := claim(c.name)
+		other.Labels = map[string]string{model.LabelInstanceType: c.size, model.LabelZone: c.zone, model.LabelCapacityType: c.capacity}
+		other.Annotations = map[string]string{v1beta1.AnnotationPaidPrice: c.paid, v1beta1.AnnotationPlannedPrice: c.planned}
+		if c.bought {
+			other.Status.ProviderID = "azure:///x"
+		}
+		if got, known := costs.cost(other, buy); known != (c.want > 0) || got != model.USD(c.want) {
+			t.Errorf("%s: %s, known %t, want $%v", c.name, got, known, c.want)
+		}
+	}
+	// Its claim says it by now.
+	settled := claim("granted")
+	settled.Annotations = map[string]string{v1beta1.AnnotationPaidPrice: "1"}
+	if costs.tidy("general", []karpv1.NodeClaim{*settled}); len(costs.granted) != 0 {
+		t.Errorf("remembered are %v, want none", costs.granted)
+	}
+}
+
+// A claim may get what is dear, and gets what is cheap: only that counts from then on, also
+// while the claim does not say it yet.
+func TestBoughtMachineCountsWithItsOwnPrice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := limited(t, w, "0.60", "0.50", 1, nil)[0]
+		first.Spec.Requirements[0].Values = []string{"Standard_D4s_v5", "Standard_D8s_v5"}
+		if _, err := w.port.Create(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		second := claim("general-1", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand"))
+		if _, err := w.port.Create(t.Context(), second); err != nil {
+			t.Errorf("the second of two machines of $0.219/h within $0.60/h: %v", err)
+		}
+	})
+}
+
+// A machine of which nobody knows what it costs leaves nothing to buy with.
+func TestUnknownCostLeavesNothingToBuyWith(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		claims := limited(t, w, "100", "", 2, nil)
+		claims[0].Status.ProviderID = "azure:///x"
+		if err := w.kube.Update(t.Context(), claims[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, failed := buyAll(t, w, claims[1:]); len(failed) != 1 || !strings.Contains(failed[0].Error(), "what NodeClaim general-0 costs is not known") {
+			t.Errorf("failed: %v", failed)
+		}
+	})
+}
+
+// Of what a plan allows and what the limit leaves the smaller counts.
+func TestLimitInDollarsAndMostPriceHoldBoth(t *testing.T) {
+	for _, c := range []struct {
+		limit, most string
+		bought      int
+	}{{"10", "0.2", 0}, {"0.1", "10", 0}, {"10", "0.22", 1}} {
+		inWorld(t, func(t *testing.T, w *world) {
+			claims := limited(t, w, c.limit, "0.219", 1, nil)
+			claims[0].Annotations[v1beta1.AnnotationMostPrice] = c.most
+			if bought, failed := buyAll(t, w, claims); len(bought) != c.bought {
+				t.Errorf("within $%s/h at most $%s/h: %d bought, %v", c.limit, c.most, len(bought), failed)
 			}
 		})
 	}

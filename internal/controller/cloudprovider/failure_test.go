@@ -15,7 +15,8 @@ import (
 
 // A condition's message is not longer than an API server and a person can take, and is text.
 func TestConditionSaysTheBeginningOfALongError(t *testing.T) {
-	for _, long := range []string{strings.Repeat("x", longestMessage), strings.Repeat("x", longestMessage+1), "x" + strings.Repeat("ä", longestMessage)} {
+	exact := strings.Repeat("x", longestMessage)
+	for _, long := range []string{exact, exact + "x", "x" + strings.Repeat("ä", longestMessage)} {
 		var e *karpcloud.CreateError
 		if !errors.As(createError(errors.New(long)), &e) {
 			t.Fatal("no error for the claim")
@@ -36,7 +37,8 @@ func TestClassSaysWhatIsWrongWithIt(t *testing.T) {
 		{Type: status.ConditionReady, Status: metav1.ConditionFalse, Message: "SubnetsReady=False"},
 	}}}
 	for is, want := range map[metav1.ConditionStatus]string{
-		metav1.ConditionFalse: v1beta1.ConditionSubnetsReady + ": full", metav1.ConditionUnknown: v1beta1.ConditionValidationSucceeded + ": no answer",
+		metav1.ConditionFalse:   v1beta1.ConditionSubnetsReady + ": full",
+		metav1.ConditionUnknown: v1beta1.ConditionValidationSucceeded + ": no answer",
 	} {
 		if got := messages(class, is); got != want {
 			t.Errorf("%s: %q, want %q", is, got, want)

@@ -2,8 +2,10 @@ package cloudprovider
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,6 +128,29 @@ func TestTrap13UnreadableMaintenanceWindowKeepsImages(t *testing.T) {
 		if len(w.events) == 0 || !strings.Contains(w.events[0], "MaintenanceWindowUnknown: ") ||
 			!strings.Contains(w.events[0], "aksManagedNodeOSUpgradeSchedule-end is missing") {
 			t.Errorf("events are %q", w.events)
+		}
+	})
+}
+
+// The ConfigMap is read once a minute, and an error of it is believed for as long.
+func TestWindowMapIsReadOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, broken := 0, errors.New("no answer")
+		m := &windowMap{read: func(context.Context) (map[string]string, error) {
+			reads++
+			return nil, broken
+		}}
+		for want := 1; want <= 2; want++ {
+			for range 3 {
+				if _, err := m.get(t.Context(), maintenance.NodeImages); !errors.Is(err, broken) || reads != want {
+					t.Errorf("read %d times, want %d: %v", reads, want, err)
+				}
+			}
+			time.Sleep(mapFor)
+		}
+		broken = nil
+		if _, err := m.get(t.Context(), maintenance.NodeImages); err != nil || reads != 3 {
+			t.Errorf("read %d times, want 3: %v", reads, err)
 		}
 	})
 }

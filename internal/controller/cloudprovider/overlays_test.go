@@ -11,6 +11,7 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube/nodeoverlay"
 )
 
 // fuse is a device that a NodeOverlay gives to a size.
@@ -111,4 +112,44 @@ func TestOverlaidCatalogFollowsItsObjects(t *testing.T) {
 			t.Error("deleted overlays still have an effect")
 		}
 	})
+}
+
+// What NodeOverlays make of catalogues is remembered until any of it changes.
+func TestOverlaysAreEvaluatedAgainWhenAnythingChanges(t *testing.T) {
+	overlay := func(name, price string) []v1alpha1.NodeOverlay {
+		return []v1alpha1.NodeOverlay{{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeOverlaySpec{PriceAdjustment: &price}}}
+	}
+	one, other := &fleet.Catalog{}, &fleet.Catalog{}
+	on := func(name, team string, catalog *fleet.Catalog) []nodeoverlay.Pool {
+		p := pool()
+		p.Name, p.Spec.Template.Labels = name, map[string]string{"team": team}
+		return []nodeoverlay.Pool{{NodePool: p, Catalog: catalog}}
+	}
+	var o overlays
+	var last *nodeoverlay.Result
+	for _, c := range []struct {
+		what     string
+		overlays []v1alpha1.NodeOverlay
+		pools    []nodeoverlay.Pool
+		again    bool
+	}{
+		{"at first, without any", nil, nil, true},
+		{"the first overlay", overlay("a", "-10%"), on("general", "web", one), true},
+		{"nothing", overlay("a", "-10%"), on("general", "web", one), false},
+		{"its price", overlay("a", "-20%"), on("general", "web", one), true},
+		{"its name", overlay("b", "-20%"), on("general", "web", one), true},
+		{"the catalogue", overlay("b", "-20%"), on("general", "web", other), true},
+		{"the NodePool", overlay("b", "-20%"), on("special", "web", other), true},
+		{"its labels", overlay("b", "-20%"), on("special", "db", other), true},
+		{"nothing once more", overlay("b", "-20%"), on("special", "db", other), false},
+	} {
+		result, err := o.evaluate(t.Context(), c.overlays, c.pools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (result != last) != c.again {
+			t.Errorf("%s has changed: evaluated again %t, want %t", c.what, result != last, c.again)
+		}
+		last = result
+	}
 }
