@@ -169,7 +169,8 @@ func TestNodeCostCountsInLimitInDollars(t *testing.T) {
 func TestCostOfOtherMachinesOfTheNodePool(t *testing.T) {
 	catalog := &instancetype.Built{Catalog: model.Catalog{InstanceTypes: []model.InstanceType{
 		{Name: "small", Offerings: []model.Offering{
-			{Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(1)}, {Zone: "eastus-2", CapacityType: model.OnDemand, Price: model.USD(2)},
+			{Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(1)},
+			{Zone: "eastus-2", CapacityType: model.OnDemand, Price: model.USD(2)},
 			{Zone: "eastus-2", CapacityType: model.Spot, Price: model.USD(3)},
 		}},
 		{Name: "large", Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.Spot, Price: model.USD(4)}}},
@@ -234,7 +235,8 @@ func TestUnknownCostLeavesNothingToBuyWith(t *testing.T) {
 		if err := w.kube.Update(t.Context(), claims[0]); err != nil {
 			t.Fatal(err)
 		}
-		if _, failed := buyAll(t, w, claims[1:]); len(failed) != 1 || !strings.Contains(failed[0].Error(), "what NodeClaim general-0 costs is not known") {
+		_, failed := buyAll(t, w, claims[1:])
+		if len(failed) != 1 || !strings.Contains(failed[0].Error(), "what NodeClaim general-0 costs is not known") {
 			t.Errorf("failed: %v", failed)
 		}
 	})

@@ -95,7 +95,8 @@ func TestLateHostEncryptionRefusalIsSaidByTheClass(t *testing.T) {
 			}
 		}
 		fail("general-a")
-		if valid := w.stored(t).StatusConditions().Get(v1beta1.ConditionValidationSucceeded); valid.Reason != string(unavailable.HostEncryptionOff) {
+		valid := w.stored(t).StatusConditions().Get(v1beta1.ConditionValidationSucceeded)
+		if valid.Reason != string(unavailable.HostEncryptionOff) {
 			t.Errorf("the class says %+v", valid)
 		}
 		if err := w.kube.Delete(t.Context(), w.class); err != nil {
