@@ -157,3 +157,17 @@ func TestInstanceTypeOffersChoicesAndReservesNoZeros(t *testing.T) {
 		t.Errorf("reserved are %v, want CPU alone: the rest of the memory is the eviction threshold", reserved)
 	}
 }
+
+// Kinds of node classes come and go; what is kept of them has a bound.
+func TestConversionsOfManyKindsAreForgotten(t *testing.T) {
+	c := &catalogs{converted: map[string]*converted{}}
+	for i := range mostConverted {
+		c.remember(&instancetype.Built{Kind: fmt.Sprint(i)})
+	}
+	if len(c.converted) != mostConverted {
+		t.Errorf("%d kinds are kept, want %d", len(c.converted), mostConverted)
+	}
+	if c.remember(&instancetype.Built{Kind: "one more"}); len(c.converted) != 1 {
+		t.Errorf("with one more %d kinds are kept, want that alone", len(c.converted))
+	}
+}

@@ -59,6 +59,9 @@ func TestDriftReasonsInOrder(t *testing.T) {
 		w.wantDrift(t, "up to date, its identity not on the node", fresh(), "")
 		label(v1beta1.LabelKubeletIdentity, "present")
 		w.wantDrift(t, "up to date", fresh(), "")
+		gone := fresh()
+		gone.Status.NodeName = "aks-gone"
+		w.wantDrift(t, "up to date, its node gone", gone, "")
 		w.wantDrift(t, "an old image", old(), DriftImage)
 		label(v1beta1.LabelKubeletIdentity, "another")
 		w.wantDrift(t, "another identity", fresh(), DriftKubeletIdentity)

@@ -1,16 +1,25 @@
 package cloudprovider
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/awslabs/operatorpkg/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
 
 // A condition's message is not longer than an API server and a person can take, and is text.
@@ -42,6 +51,31 @@ func TestClassSaysWhatIsWrongWithIt(t *testing.T) {
 	} {
 		if got := messages(class, is); got != want {
 			t.Errorf("%s: %q, want %q", is, got, want)
+		}
+	}
+}
+
+// A claim that is gone already is not one more that was disrupted.
+func TestClaimThatGoesByItselfIsNotGivenUpTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer error
+		fails  bool
+	}{
+		"gone":      {apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "general-a"), false},
+		"no answer": {errors.New("timeout"), true},
+	} {
+		kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(claim("general-a")).WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.answer },
+		}).Build()
+		p := &Port{kube: kube, recorder: &laterRecorder{}}
+		const disrupted = "karpenter_nodeclaims_disrupted_total"
+		before := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning")
+		err := p.failedLate(t.Context(), "general-a", unavailable.NewFailure("AllocationFailed", "No capacity.", nil))
+		if (err != nil) != c.fails || c.fails && !strings.Contains(err.Error(), "general-a") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning") - before; n != 0 {
+			t.Errorf("%s: %v disrupted claims are counted, want none", name, n)
 		}
 	}
 }

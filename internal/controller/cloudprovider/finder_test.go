@@ -1,6 +1,15 @@
 package cloudprovider
 
-import "testing"
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+)
 
 func TestKubeletsMoreThanThreeMinorsBehindAreTooOld(t *testing.T) {
 	for _, c := range []struct {
@@ -15,4 +24,30 @@ func TestKubeletsMoreThanThreeMinorsBehindAreTooOld(t *testing.T) {
 			t.Errorf("a node of %q under %q: too old %t, want %t", c.node, c.controlPlane, got, c.want)
 		}
 	}
+}
+
+// What is wrong with a subnet is the condition's reason.
+func TestSubnetThatCannotBeUsedIsNamed(t *testing.T) {
+	reason := func(t *testing.T, w *world, class *v1beta1.AKSNodeClass) string {
+		t.Helper()
+		var failure *nodeclass.Failure
+		if err := w.port.Classes.Subnet(t.Context(), class); !errors.As(err, &failure) || failure.Message == "" {
+			t.Fatalf("got %v, want why", err)
+		}
+		return failure.Reason
+	}
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restart(t, func(c *config.Config) { c.NetworkPluginMode, c.NetworkDataplane = "", "" })
+		class := w.class.DeepCopy()
+		class.Spec.MaxPods = ptr(int32(12)) // addresses, of which there are eleven
+		if got := reason(t, w, class); got != v1beta1.ReasonSubnetFull {
+			t.Errorf("a full subnet: %s", got)
+		}
+	}, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/28") })
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restart(t, func(c *config.Config) { c.VNETSubnetID += "-gone" })
+		if got := reason(t, w, w.class); got != v1beta1.ReasonSubnetNotFound {
+			t.Errorf("a subnet that is not there: %s", got)
+		}
+	})
 }

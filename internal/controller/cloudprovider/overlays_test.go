@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -152,4 +153,35 @@ func TestOverlaysAreEvaluatedAgainWhenAnythingChanges(t *testing.T) {
 		}
 		last = result
 	}
+}
+
+// NodePools of another class buy from another catalogue, where overlays meet other sizes.
+func TestOverlaysMeetTheCatalogueOfEachNodePool(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.port.ApplyNodeOverlays()
+		writeOverlays(t, w)
+		class := w.class.DeepCopy()
+		class.Name, class.ResourceVersion, class.Spec.OSDiskSizeGB = "large", "", ptr(int32(1024))
+		general, special := pool(), pool()
+		special.Name, special.Spec.Template.Spec.NodeClassRef.Name = "special", class.Name
+		for _, o := range []client.Object{class, general, special} {
+			if err := w.kube.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.port.Catalog(t.Context(), "general"); err != nil {
+			t.Fatal(err)
+		}
+		met := map[*fleet.Catalog]bool{}
+		for _, p := range w.port.catalogs.overlays.pools {
+			built, err := w.port.catalogs.built(t.Context(), p.NodePool)
+			if err != nil || p.Catalog != w.port.catalogs.plain(built) {
+				t.Errorf("NodePool %s is met with another catalogue: %v", p.NodePool.Name, err)
+			}
+			met[p.Catalog] = true
+		}
+		if len(met) != 2 {
+			t.Errorf("overlays meet %d catalogues, want one of each class", len(met))
+		}
+	})
 }

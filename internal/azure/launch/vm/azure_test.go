@@ -191,6 +191,7 @@ func TestOrphanInterfacesAreTheClustersOwn(t *testing.T) {
 		nic("aks-general-c", `"karpenter.azure.com_cluster": "another"`, ""),
 		nic("aks-general-d", ours+`, "karpenter.azure.com_aksmachine_nodeclaim": "general-d"`, ""),
 		nic("jumpbox", ours, ""),
+		`null`, `{"properties": {}}`, `{"name": "aks-general-e", "tags": {` + ours + `}}`,
 	}, ",")+`]}`)}
 	claims, err := OrphanNICs(t.Context(), a.launcher(t).clients.NICs, "g", "c")
 	if err != nil || !slices.Equal(claims, []string{"general-a"}) {

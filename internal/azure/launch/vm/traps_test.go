@@ -24,3 +24,15 @@ func TestTrap23DiskControllerOfNVMeOnlySize(t *testing.T) {
 		t.Errorf("a size with NVMe alone gets %v, want NVMe", got)
 	}
 }
+
+// Azure takes vTPM and secure boot only with the word for what they are.
+func TestTrustedLaunchIsNamed(t *testing.T) {
+	got := security(launch.NodeSpec{Class: &nodeclass.NodeClass{VTPM: true}})
+	if got == nil || got.SecurityType == nil || *got.SecurityType != armcompute.SecurityTypesTrustedLaunch ||
+		!*got.UefiSettings.VTpmEnabled || *got.UefiSettings.SecureBootEnabled {
+		t.Errorf("got %+v, want a trusted launch with a vTPM alone", got)
+	}
+	if got := security(launch.NodeSpec{Class: &nodeclass.NodeClass{}}); got != nil {
+		t.Errorf("a class that says nothing gets %+v", got)
+	}
+}
