@@ -213,7 +213,7 @@ func TestAKSMachineRequestHeaders(t *testing.T) {
 			(put.Get("BatchPutMachine") != "") != batched || (put.Get("If-None-Match") == "*") == batched {
 			t.Errorf("PUT has headers %v", put)
 		}
-		if change.Get("If-Match") == "" || change.Get("If-None-Match") != "" || change.Get("BatchPutMachine") != "" {
+		if change.Get("AllowSpotVMSystemNode") != "true" || change.Get("If-Match") == "" || change.Get("If-None-Match") != "" || change.Get("BatchPutMachine") != "" {
 			t.Errorf("the PUT of a change has headers %v", change)
 		}
 		if seen.got[http.MethodPatch] != nil {

@@ -164,9 +164,10 @@ type unfinished struct {
 func (u *unfinished) RoundTrip(r *http.Request) (*http.Response, error) {
 	const operation = "/subscriptions/s/providers/Microsoft.Network/locations/eastus/operations/1"
 	if r.URL.Path == operation {
+		status := map[bool]string{true: "InProgress", false: "Succeeded"}[u.hangs.Load()]
 		return &http.Response{
 			StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{}, Request: r,
-			Body: io.NopCloser(strings.NewReader(`{"status": "InProgress"}`)),
+			Body: io.NopCloser(strings.NewReader(`{"status": "` + status + `"}`)),
 		}, nil
 	}
 	answer, err := u.RoundTripper.RoundTrip(r)
@@ -203,6 +204,26 @@ func TestInterfaceNeverProvisionedTimesOut(t *testing.T) {
 		}
 		if n := w.Server.Stats()["vm.accepted"]; n != 1 {
 			t.Errorf("%d machines were bought, want one", n)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	})
+}
+
+// A network interface takes Azure a second or two, and its launch not much longer.
+func TestInterfaceIsLookedAtEverySecond(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		azure := &unfinished{RoundTripper: w.HTTP.Transport}
+		azure.hangs.Store(true)
+		w.HTTP = &http.Client{Transport: azure}
+		w.restartAs(t, config.ModeVMs)
+		begin := time.Now()
+		time.AfterFunc(1500*time.Millisecond, func() { azure.hangs.Store(false) })
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("the launch took %s", took)
 		}
 		w.deleteAll(t)
 		w.noLeaks(t)

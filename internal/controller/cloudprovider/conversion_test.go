@@ -119,7 +119,7 @@ func sized(name string) model.InstanceType {
 func TestConversionOfMoreOrFewerSizes(t *testing.T) {
 	types := []model.InstanceType{sized("a"), sized("b"), sized("c")}
 	var last *convertedTypes
-	for _, n := range []int{0, 2, 3, 1, 0} {
+	for _, n := range []int{0, 0, 2, 3, 1, 0} {
 		last = last.convert(types[:n])
 		if len(last.out) != n || n > 0 && last.out[n-1].Name != types[n-1].Name {
 			t.Errorf("of %d sizes %d were converted", n, len(last.out))

@@ -3,6 +3,8 @@ package cloudprovider
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -256,4 +259,26 @@ func TestLimitInDollarsAndMostPriceHoldBoth(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A limit that cannot be read lets nothing be bought, not even what costs nothing more.
+func TestUnreadableLimitBuysNothingThatIsFree(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.prices = filepath.Join(t.TempDir(), "prices.yaml")
+		if err := os.WriteFile(w.prices, []byte("reservations: [{size: Standard_D4ds_v5, count: 2, hourly: 0}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.class.Spec.OSDiskSizeGB = ptr(int32(100)) // on the machine's own drive
+		if err := w.kube.Update(t.Context(), w.class); err != nil {
+			t.Fatal(err)
+		}
+		w.restart(t, func(*config.Config) {})
+		w.resolve(t)
+		claims := limited(t, w, "much", "", 1, nil)
+		claims[0].Spec.Requirements[0].Values = []string{"Standard_D4ds_v5"}
+		bought, failed := buyAll(t, w, claims)
+		if len(bought) > 0 || !strings.Contains(failed[0].Error(), `got "much"`) {
+			t.Errorf("%d bought: %v", len(bought), failed)
+		}
+	})
 }

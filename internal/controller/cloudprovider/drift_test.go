@@ -40,6 +40,16 @@ func (w *world) wantDrift(t *testing.T, name string, c *karpv1.NodeClaim, want k
 	}
 }
 
+// wantVersionDrift is for a node that says which version its kubelet is of, or nothing yet.
+func (w *world) wantVersionDrift(t *testing.T, node *corev1.Node, kubelet string, want bool) {
+	t.Helper()
+	says := node.DeepCopy()
+	says.Status.NodeInfo.KubeletVersion = kubelet
+	if versionDiffers(says, w.class) != want {
+		t.Errorf("a kubelet of version %q: differs %t, want %t", kubelet, !want, want)
+	}
+}
+
 func TestDriftReasonsInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restart(t, func(c *config.Config) { c.KubeletIdentityClientID = "present" })
@@ -62,6 +72,8 @@ func TestDriftReasonsInOrder(t *testing.T) {
 		gone := fresh()
 		gone.Status.NodeName = "aks-gone"
 		w.wantDrift(t, "up to date, its node gone", gone, "")
+		w.wantVersionDrift(t, node, "", false)
+		w.wantVersionDrift(t, node, "v1.34.0", true)
 		w.wantDrift(t, "an old image", old(), DriftImage)
 		label(v1beta1.LabelKubeletIdentity, "another")
 		w.wantDrift(t, "another identity", fresh(), DriftKubeletIdentity)

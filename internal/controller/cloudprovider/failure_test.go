@@ -18,6 +18,7 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
@@ -77,5 +78,18 @@ func TestClaimThatGoesByItselfIsNotGivenUpTwice(t *testing.T) {
 		if n := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning") - before; n != 0 {
 			t.Errorf("%s: %v disrupted claims are counted, want none", name, n)
 		}
+	}
+}
+
+// What Azure would sell never is no reason to plan again.
+func TestSoldOutIsARefusalForCapacity(t *testing.T) {
+	for code, want := range map[string]bool{"AllocationFailed": true, "SubnetIsFull": false} {
+		err := &launch.Refused{Failure: unavailable.NewFailure(code, "No.", nil)}
+		if soldOut(err) != want {
+			t.Errorf("%s counts as sold out: %t", code, !want)
+		}
+	}
+	if soldOut(errors.New("timeout")) || !soldOut(launch.ErrNoCandidate) || !soldOut(&launch.TooDear{}) {
+		t.Error("no answer is nothing to plan for; that nothing is left, or what is left is dear, is")
 	}
 }

@@ -108,3 +108,20 @@ func TestLateHostEncryptionRefusalIsSaidByTheClass(t *testing.T) {
 		}
 	})
 }
+
+// While the class cannot be told, the claim stays: what was refused would be bought again.
+func TestClaimStaysUntilItsClassSaysWhy(t *testing.T) {
+	class, refusal := encrypted()
+	kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(class, claim("general-a")).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("timeout")
+		},
+	}).Build()
+	p := &Port{kube: kube, classes: classReader{kube}, Classes: &ClassFinder{}, recorder: &laterRecorder{}}
+	if err := p.failedLate(t.Context(), "general-a", refusal); err == nil {
+		t.Error("the class was told nothing, and nobody hears of it")
+	}
+	if err := kube.Get(t.Context(), client.ObjectKey{Name: "general-a"}, claim("general-a")); err != nil {
+		t.Errorf("the claim: %v", err)
+	}
+}

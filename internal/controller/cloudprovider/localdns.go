@@ -69,7 +69,7 @@ type localDNS struct {
 // network policies that would not let its traffic pass, or another such cache.
 func (d localDNS) obstacle(ctx context.Context, class *v1beta1.AKSNodeClass) (bool, error) {
 	c, version := d.azure.Config(), or(class.Status.KubernetesVersion, "")
-	if version == "" || older(version, localDNSFrom) || c.NetworkPlugin == config.PluginNone {
+	if older(version, localDNSFrom) || c.NetworkPlugin == config.PluginNone {
 		return true, nil
 	}
 	value := ClassValue(class)

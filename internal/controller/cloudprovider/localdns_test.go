@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -74,6 +75,7 @@ func TestPreferredLocalDNSEnabledByDefault(t *testing.T) {
 			config: func(c *config.Config) { c.NetworkPlugin, c.NetworkPluginMode = config.PluginNone, "" }, want: off,
 		},
 		{name: "Ubuntu 20.04", class: fips, want: off},
+		{name: "an image that nobody knows", class: func(c *v1beta1.AKSNodeClass) { c.Spec.ImageFamily = ptr("Other") }, want: off},
 		{
 			name: "another cache", objects: []client.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-local-dns"}}}, want: off,
 		},
@@ -127,4 +129,37 @@ func TestPreferredLocalDNSWithReadErrorOrWithoutPermission(t *testing.T) {
 			t.Errorf("events %q", w.events)
 		}
 	})
+}
+
+// A cluster need not know the kinds of policies of its engine; that it does not answer is
+// no answer.
+func TestPoliciesOfKindsThatTheClusterDoesNotKnow(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer error
+		fails  bool
+	}{
+		"no such kind":  {&meta.NoKindMatchError{}, false},
+		"no such group": {apierrors.NewNotFound(schema.GroupResource{}, ""), false},
+		"no answer":     {errors.New("timeout"), true},
+	} {
+		var versions []string
+		kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, inner client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, custom := list.(*metav1.PartialObjectMetadataList); !custom {
+					return inner.List(ctx, list, options...)
+				}
+				versions = append(versions, list.GetObjectKind().GroupVersionKind().GroupVersion().String())
+				return c.answer
+			},
+		}).Build()
+		for engine, version := range map[string]string{"cilium": "cilium.io/v2", "calico": "crd.projectcalico.org/v1"} {
+			versions = nil
+			if policed, err := (localDNS{direct: kube}).policed(t.Context(), engine); policed || (err != nil) != c.fails {
+				t.Errorf("%s, %s: %t, %v", name, engine, policed, err)
+			}
+			if len(versions) == 0 || versions[0] != version {
+				t.Errorf("%s was asked for policies of %v, want %s", engine, versions, version)
+			}
+		}
+	}
 }

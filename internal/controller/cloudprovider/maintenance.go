@@ -40,7 +40,7 @@ func (m *windowMap) get(ctx context.Context, name string) (maintenance.Window, e
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.asked.IsZero() || time.Since(m.asked) >= mapFor {
+	if time.Since(m.asked) >= mapFor {
 		m.data, m.err = m.read(ctx)
 		m.asked = time.Now()
 	}

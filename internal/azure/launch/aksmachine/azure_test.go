@@ -2,6 +2,7 @@ package aksmachine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -181,6 +182,36 @@ func TestModeOfMachineIsThatOfItsLabel(t *testing.T) {
 		})
 		if err != nil || m.Properties.Mode != want {
 			t.Errorf("%q: mode %q, %v, want %s", label, m.Properties.Mode, err, want)
+		}
+	}
+}
+
+// What nap does not know of a machine is written back as it was read.
+func TestRetaggedMachineKeepsEverythingElse(t *testing.T) {
+	read := []byte(`{"id": "x", "properties": {"number": 12345678901234567, "tags": {"a": "1"}, "eTag": "y"}}`)
+	body, err := retagged(read, map[string]string{"b": "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(body)
+	if want := `{"properties":{"number":12345678901234567,"tags":{"b":"2"}}}`; err != nil || string(text) != want {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+	if _, err := retagged([]byte(`{}`), nil); err == nil {
+		t.Error("a machine without properties was taken for one")
+	}
+}
+
+// AKS manages the GPUs of NVIDIA alone.
+func TestOnlyGPUsOfNVIDIAAreManaged(t *testing.T) {
+	for name, managed := range map[string]bool{"Standard_NC24ads_A100_v4": true, "Standard_NV32as_v4": false} {
+		size, err := instancetype.ParseSize(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sku := &instancetype.SKU{Name: name, Size: size, GPUs: 1}
+		if p := gpus(launch.NodeSpec{SKU: sku, Class: &nodeclass.NodeClass{NVIDIAManagement: "Managed"}}); p.Driver != "Install" || (p.NVIDIA != nil) != managed {
+			t.Errorf("%s: %+v, want it managed: %t", name, p, managed)
 		}
 	}
 }

@@ -298,3 +298,25 @@ func TestConsoleIsAskedForWhereItIsKept(t *testing.T) {
 		}
 	}
 }
+
+// Azure ends an operation with an extension's code for what is no failure of it, such as
+// another operation on the machine. Without an exit code the extension itself is asked.
+func TestFailureWithoutExitCodeIsAskedOfTheExtension(t *testing.T) {
+	a := &azure{answer: func(request string) (int, string) {
+		if request == "GET put" {
+			return http.StatusOK, `{"status": "Failed", "error": {"code": "VMExtensionProvisioningError", "message": "Superseded."}}`
+		}
+		return http.StatusOK, `{"properties": {"provisioningState": "Creating"}}`
+	}}
+	v := a.launcher(t)
+	if err := v.provision(t.Context(), launch.Machine{Claim: "general-a"}); err != nil {
+		t.Fatal(err)
+	}
+	v.lookAtProvisioning(t.Context(), "general-a", v.provisionings.byClaim["general-a"])
+	if f, failed := v.boots.Of("general-a"); failed {
+		t.Errorf("the boot counts as failed: %+v", f)
+	}
+	if _, followed := v.provisionings.knows("general-a"); !followed {
+		t.Error("the extension is not looked at any more")
+	}
+}

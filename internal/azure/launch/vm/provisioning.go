@@ -166,7 +166,7 @@ func (v *Launcher) lookAtProvisioning(ctx context.Context, claim string, x *prov
 			return
 		}
 		if failure := unavailable.Classify(err); failure != nil {
-			if f, ok := launch.BootFailureIn(failure.Code, failure.Message); ok && f.ExitCode != 0 {
+			if f, _ := launch.BootFailureIn(failure.Code, failure.Message); f.ExitCode != 0 {
 				v.provisioningFailed(claim, f)
 				return
 			}
