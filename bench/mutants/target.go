@@ -15,17 +15,18 @@ type Target struct {
 // Targets are the packages in which the loss of a line costs money or pods: those that
 // buy, move, give back and remember what cannot be had.
 func Targets() []Target {
-	const controller = "internal/controller/"
+	const launch, provider, controller = "internal/azure/launch", "internal/azure/providertest", "internal/controller/"
 	return []Target{
-		{Dir: "internal/azure/launch", Tests: []string{"internal/azure/launch", "internal/azure/providertest"}},
-		{Dir: "internal/azure/launch/vm", Tests: []string{"internal/azure/launch/vm", "internal/azure/providertest"}},
-		{Dir: "internal/azure/unavailable", Tests: []string{"internal/azure/unavailable", "internal/azure/providertest"}},
+		{Dir: launch, Tests: []string{launch, provider, controller + "cloudprovider"}},
+		{Dir: launch + "/vm", Tests: []string{launch + "/vm", provider, controller + "cloudprovider"}},
+		{Dir: launch + "/aksmachine", Tests: []string{launch + "/aksmachine", provider, controller + "cloudprovider"}},
+		{Dir: "internal/azure/unavailable", Tests: []string{"internal/azure/unavailable", provider}},
 		{Dir: controller + "provisioning", Tests: []string{controller + "provisioning", controller + "karpenter"}},
 		{Dir: controller + "disruption", Tests: []string{controller + "disruption"}},
-		{Dir: controller + "cloudprovider", Tests: []string{controller + "cloudprovider", "internal/azure/providertest"}},
+		{Dir: controller + "cloudprovider", Tests: []string{controller + "cloudprovider", provider}},
 		{Dir: controller + "nodeclaims", Tests: []string{controller + "nodeclaims", controller + "provisioning", controller + "disruption"}},
 		{Dir: controller + "purchasebackoff", Tests: []string{controller + "purchasebackoff", controller + "provisioning"}},
-		{Dir: controller + "garbagecollection", Tests: []string{controller + "garbagecollection", "internal/azure/providertest"}},
+		{Dir: controller + "garbagecollection", Tests: []string{controller + "garbagecollection", provider}},
 	}
 }
 
