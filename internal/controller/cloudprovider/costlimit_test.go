@@ -230,7 +230,7 @@ func TestBoughtMachineCountsWithItsOwnPrice(t *testing.T) {
 	})
 }
 
-// A machine of which nobody knows what it costs leaves nothing to buy with.
+// A machine without a known cost leaves nothing to buy with.
 func TestUnknownCostLeavesNothingToBuyWith(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		claims := limited(t, w, "100", "", 2, nil)
