@@ -269,7 +269,9 @@ func (w *Workspace) runSpec(ctx context.Context, o Selection, s compiled, spec, 
 }
 
 // withoutFolder leaves out of a message where the workspace is on this machine.
-func (w *Workspace) withoutFolder(message string) string { return strings.ReplaceAll(message, w.Dir+"/", "") }
+func (w *Workspace) withoutFolder(message string) string {
+	return strings.ReplaceAll(message, w.Dir+"/", "")
+}
 
 var notInFileNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
 

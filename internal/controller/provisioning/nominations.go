@@ -198,8 +198,7 @@ func (n *nominations) release(ctx context.Context, quiet time.Duration) error {
 		if g.ready.IsZero() {
 			return false
 		}
-		age := n.clock.Since(g.ready)
-		return age >= settleAtMost || age >= settleAtLeast && quiet >= settleQuiet
+		return isOver(n.clock.Since(g.ready), quiet)
 	})
 }
 

@@ -133,7 +133,12 @@ func TestNominationNotBoundIsWithdrawnAndPodReplanned(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantNominations(node.Name, node.Name, node.Name) // the node is too young
-		time.Sleep(settleAtLeast)
+		time.Sleep(settleBackoff - time.Millisecond)
+		if err := w.loop.nominations.release(w.ctx, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations(node.Name, node.Name, node.Name) // the scheduler looks at the pod again
+		time.Sleep(time.Millisecond)
 		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
 			t.Fatal(err)
 		}

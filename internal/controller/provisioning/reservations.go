@@ -33,11 +33,15 @@ type reservations struct {
 	arrived map[string]time.Time
 }
 
-// A reservation ends when the node has been there for settleAtLeast and the scheduler
-// has bound no pod for settleQuiet, and in any case after settleAtMost.
+// A reservation ends when the node has been there for settleBackoff and the scheduler has
+// bound no pod for settleQuiet, and in any case after settleAtMost; where other pods have
+// taken the room, after settleAtLeast and settleQuiet. That the scheduler is quiet does not
+// say that it is done: a pod which it could not place waits for up to ten seconds until it
+// is looked at again (podMaxBackoffSeconds of KubeSchedulerConfiguration v1).
 const (
 	settleAtLeast = 3 * time.Second
 	settleQuiet   = 2 * time.Second
+	settleBackoff = 11 * time.Second
 	settleAtMost  = time.Minute
 	// settleLook is how often the scheduler is looked at.
 	settleLook = 500 * time.Millisecond
@@ -93,10 +97,11 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]m
 				claim, held, free[owner] = list[0], true, list[1:]
 				r.transferred = append(r.transferred, transferredPod{record, claim})
 			}
-			node, stands := places[claim]
-			if !held || !stands {
+			at, stands := places[claim]
+			if !held || !stands || at.settled && !hasRoom(&p.Nodes[at.node], class, taken[at.node]) {
 				return false
 			}
+			node := at.node
 			live[record.UID] = claim
 			kept[claim] = append(kept[claim], ref)
 			taken[node]++
@@ -163,16 +168,25 @@ func (r *reservations) hold(claim string) bool {
 	return false
 }
 
-// nodes are those for which reservations still hold, by the name of their claim, as
-// indices of the problem's nodes.
-func (r *reservations) nodes(in *fleet.Input, quiet time.Duration) map[string]int {
+// reserved is a node for which reservations still hold.
+type reserved struct {
+	// node is its index in the problem.
+	node int
+	// settled says that the scheduler has had the time to bind its pods: those whose room
+	// is gone have lost it.
+	settled bool
+}
+
+// nodes are those for which reservations still hold, by the name of their claim.
+func (r *reservations) nodes(in *fleet.Input, quiet time.Duration) map[string]reserved {
 	now := r.clock.Now()
-	arrived, places := map[string]time.Time{}, map[string]int{}
+	arrived, places := map[string]time.Time{}, map[string]reserved{}
 	for i := range in.Problem.Nodes {
 		n := &in.Problem.Nodes[i]
 		if n.Claim == "" || n.State == model.NodeLeaving {
 			continue
 		}
+		settled := false
 		if n.State == model.NodeReady {
 			since, seen := r.arrived[n.Claim]
 			if !seen {
@@ -180,14 +194,30 @@ func (r *reservations) nodes(in *fleet.Input, quiet time.Duration) map[string]in
 			}
 			arrived[n.Claim] = since
 			age := now.Sub(since)
-			if age >= settleAtMost || age >= settleAtLeast && quiet >= settleQuiet {
+			if isOver(age, quiet) {
 				continue
 			}
+			settled = age >= settleAtLeast && quiet >= settleQuiet
 		}
-		places[n.Claim] = i
+		places[n.Claim] = reserved{i, settled}
 	}
 	r.arrived = arrived
 	return places
+}
+
+// isOver reports whether promises of a node that has been ready for so long end, whether
+// there is room for them or not.
+func isOver(age, quiet time.Duration) bool {
+	return age >= settleAtMost || age >= settleBackoff && quiet >= settleQuiet
+}
+
+// hasRoom reports whether a node has room for a pod of the class beside n others of it.
+func hasRoom(node *model.Node, class *model.PodClass, n int) bool {
+	used := node.Used.Add(class.Requests)
+	for range n {
+		used = used.Add(class.Requests)
+	}
+	return used.Fits(node.Allocatable)
 }
 
 // charge books n pods of a class on a node, as if they ran there.
