@@ -101,7 +101,8 @@ func (r *Record) phases(s Suite) string {
 	if out.Len() == 0 {
 		return ""
 	}
-	return "\nWhat the specs measured, by the suite's own reports: memory is the most that the controller had resident, heap the 95th percentile of its live heap, cores its mean processor time per second.\n\n" +
+	return "\nWhat the specs measured, by the suite's own reports: memory is the most that the controller had resident, " +
+		"heap the 95th percentile of its live heap, cores its mean processor time per second.\n\n" +
 		"| spec | phase | engine | time | pods | nodes | pods moved | CPU in use | memory in use | memory | heap | cores |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|\n" + out.String()
 }

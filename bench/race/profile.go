@@ -30,7 +30,9 @@ func purposes() []purpose {
 		{"stating the problem", []string{nap + "fleet.", nap + "fleet/", nap + "convert.", nap + "convert/"}},
 		{"reading and writing Azure", []string{"github.com/Azure/"}},
 		{"requests to the API server", []string{client + "rest.(*Request)"}},
-		{"watching", []string{client + "tools/cache.", client + "rest/watch.", "k8s.io/apimachinery/pkg/watch.", "sigs.k8s.io/controller-runtime/pkg/cache"}},
+		{"watching", []string{
+			client + "tools/cache.", client + "rest/watch.", "k8s.io/apimachinery/pkg/watch.", "sigs.k8s.io/controller-runtime/pkg/cache",
+		}},
 		{"Karpenter's code", []string{"sigs.k8s.io/karpenter/"}},
 		{"nap's controllers", []string{nap}},
 		{"connections", []string{"net/http.", "crypto/tls.", "golang.org/x/net/http2.", "internal/poll."}},

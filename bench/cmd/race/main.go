@@ -31,7 +31,8 @@ func run(ctx context.Context) (err error) {
 	keep := flag.String("keep", "", "the folder for logs and profiles; a temporary one if empty")
 	floor := flag.Bool("floor", true, "measure what the control plane takes by itself, too")
 	write := flag.String("write", "", "also write the tables into this page, between their marks")
-	record := flag.String("record", "bench/race/testdata/turns.json", "the turns of the page; with -write those of this run take the place of the same courses' and engines'")
+	record := flag.String("record", "bench/race/testdata/turns.json",
+		"the turns of the page; with -write those of this run take the place of the same courses' and engines'")
 	flag.Parse()
 	chosen, err := regexp.Compile(*only)
 	if err != nil {
