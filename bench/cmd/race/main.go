@@ -73,16 +73,28 @@ func run(ctx context.Context) (err error) {
 			}
 			results = append(results, done...)
 		}
+		// After every round: a run takes hours, and may be ended.
+		if err := keepResults(results, *profile > 0, *record, *write); err != nil {
+			return err
+		}
 	}
-	if *profile > 0 {
-		return finish(*write, "race-profile", func(w io.Writer) error { return race.WriteProfiles(w, results) })
+	return nil
+}
+
+// keepResults prints what has been played so far, and with a page writes it there.
+func keepResults(results []*race.Result, profiled bool, record, page string) error {
+	if profiled {
+		return finish(page, "race-profile", func(w io.Writer) error { return race.WriteProfiles(w, results) })
 	}
-	turns, err := race.ReadRecord(*record)
-	if err != nil || *write == "" {
-		return errors.Join(err, finish("", "race", func(w io.Writer) error { return race.WriteTable(w, results) }))
+	if page == "" {
+		return finish("", "race", func(w io.Writer) error { return race.WriteTable(w, results) })
+	}
+	turns, err := race.ReadRecord(record)
+	if err != nil {
+		return err
 	}
 	turns = turns.With(results)
-	return errors.Join(turns.Write(*record), finish(*write, "race", func(w io.Writer) error { return race.WriteTable(w, turns) }))
+	return errors.Join(turns.Write(record), finish(page, "race", func(w io.Writer) error { return race.WriteTable(w, turns) }))
 }
 
 // play lets every engine have a turn at a course, after the control plane alone where
