@@ -21,7 +21,7 @@ func causes() []cause {
 			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +
 				"did not answer, and the controller lost its lease and started again, as it should."},
 		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
-		{"performance", "", "", "No time yet: a case takes 5 to 50 minutes, and only the first was asked for."},
+		{"performance", "", "", "Not played yet: a case takes 5 to 50 minutes."},
 	}
 }
 

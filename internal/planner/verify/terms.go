@@ -148,7 +148,7 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 	for i := range r.p.Pools {
 		unknown := func(labels map[string]string) bool {
 			v, ok := labels[t.key]
-			return ok && !slices.Contains(out, v)
+			return ok && (!slices.Contains(out, v) || !named && v == model.NoZone && r.p.Pools[i].NamesNoZone())
 		}
 		for _, m := range r.check.machinesFor(i, t.owner, unknown) {
 			if t.eligible(&spot{labels: m.labels, taints: r.p.Pools[i].Taints}) {
