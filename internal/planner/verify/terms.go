@@ -129,31 +129,37 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 		return nil
 	}
 	var out []string
-	add := func(labels map[string]string) {
-		if v, ok := labels[t.key]; ok && v != someValue && !slices.Contains(out, v) {
-			out = append(out, v)
+	for n := range r.spots {
+		leaving := n < len(r.p.Nodes) && r.p.Nodes[n].State == model.NodeLeaving
+		if !leaving && t.eligible(&r.spots[n]) {
+			out = t.addDomain(out, r.spots[n].labels)
 		}
 	}
-	for n := range r.p.Nodes {
-		if r.p.Nodes[n].State != model.NodeLeaving && t.eligible(&r.spots[n]) {
-			add(r.spots[n].labels)
-		}
+	return r.addDomainsOnSale(t, out)
+}
+
+// addDomain adds the term's domain of a node to a list, unless it is there.
+func (t *boundTerm) addDomain(list []string, labels map[string]string) []string {
+	if v, ok := labels[t.key]; ok && v != someValue && !slices.Contains(list, v) {
+		return append(list, v)
 	}
-	for n := len(r.p.Nodes); n < len(r.spots); n++ {
-		if t.eligible(&r.spots[n]) {
-			add(r.spots[n].labels)
-		}
-	}
+	return list
+}
+
+// addDomainsOnSale adds to a list the domains in which a machine could be bought for the
+// term's pod.
+func (r *replay) addDomainsOnSale(t *boundTerm, out []string) []string {
 	there, named := len(out), false
 	for i := range r.p.Pools {
+		names := !named && r.p.Pools[i].NamesNoZone()
 		unknown := func(labels map[string]string) bool {
 			v, ok := labels[t.key]
-			return ok && (!slices.Contains(out, v) || !named && v == model.NoZone && r.p.Pools[i].NamesNoZone())
+			return ok && (!slices.Contains(out, v) || v == model.NoZone && names)
 		}
 		for _, m := range r.check.machinesFor(i, t.owner, unknown) {
 			if t.eligible(&spot{labels: m.labels, taints: r.p.Pools[i].Taints}) {
-				add(m.labels)
-				named = named || m.labels[t.key] == model.NoZone && r.p.Pools[i].NamesNoZone()
+				out = t.addDomain(out, m.labels)
+				named = named || names && m.labels[t.key] == model.NoZone
 			}
 		}
 	}
