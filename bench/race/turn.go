@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,9 +26,10 @@ const Floor = "floor"
 // the work was given.
 type Result struct {
 	Course, Engine string
-	// FirstClaim and LastClaim are when NodeClaims came, AllRunning when all pods ran;
-	// for a course that shrinks, when the fleet came to rest.
-	FirstClaim, LastClaim, AllRunning time.Duration
+	// FirstClaim and LastClaim are when NodeClaims came, LastNode when the last of their
+	// nodes could take pods, 0 if none was bought; AllRunning is when all pods ran, for a
+	// course that shrinks when the fleet came to rest.
+	FirstClaim, LastClaim, LastNode, AllRunning time.Duration
 	// Bought is the number of NodeClaims, Machines and Cost ($/h, with their disks) what
 	// was there at the end.
 	Bought, Machines int
@@ -74,7 +77,12 @@ func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Opti
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{Lab: l, course: course, controller: c, result: &Result{Course: course.Name, Engine: engine}}
+	timeline, err := os.Create(name + ".tsv")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, timeline.Close()) }()
+	t := &turn{Lab: l, course: course, controller: c, timeline: timeline, result: &Result{Course: course.Name, Engine: engine}}
 	if t.kube, err = kubernetes.NewForConfig(l.Config); err != nil {
 		return nil, err
 	}
@@ -104,7 +112,9 @@ type turn struct {
 	course     *Course
 	controller *onlab.Controller
 	kube       kubernetes.Interface
-	result     *Result
+	// timeline is told how the work goes on.
+	timeline io.Writer
+	result   *Result
 }
 
 // prepare brings about what is there before the course begins.
@@ -136,6 +146,9 @@ func (t *turn) run(ctx context.Context) error {
 	}
 	t.observer.reset()
 	began := time.Now()
+	timed, stop := context.WithCancel(ctx)
+	defer stop()
+	go t.observer.timeline(timed, began, t.timeline)
 	if err := t.work(ctx, began); err != nil {
 		return err
 	}
@@ -149,7 +162,7 @@ func (t *turn) run(ctx context.Context) error {
 	r, s := t.result, t.observer.look()
 	r.CPU, r.Requests, r.AzureCalls = after.cpu-before.cpu, after.requests-before.requests, after.azure-before.azure
 	if r.Bought = s.made; s.made > 0 {
-		r.FirstClaim, r.LastClaim = s.first.Sub(began), s.last.Sub(began)
+		r.FirstClaim, r.LastClaim, r.LastNode = s.first.Sub(began), s.last.Sub(began), s.lastReady.Sub(began)
 	}
 	machines, err := t.Azure.Machines(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package race
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,21 +17,32 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // observer follows NodeClaims and the race's pods by watches.
 type observer struct {
 	mu sync.Mutex
-	// claims are when the NodeClaims that exist were seen first, pods whether the pods
-	// that exist run.
+	// claims are when the NodeClaims that exist were seen first, pods how far the pods that
+	// exist have come, nodes whether the nodes that exist are ready, without a taint.
 	claims map[types.UID]time.Time
-	pods   map[types.UID]bool
+	pods   map[types.UID]progress
+	nodes  map[types.UID]bool
 	// made counts the NodeClaims since reset, the first and the last at these times.
 	made        int
 	first, last time.Time
-	// changed is when a NodeClaim last came or went.
-	changed time.Time
+	// changed is when a NodeClaim last came or went, ready when a node became ready last.
+	changed, ready time.Time
 }
+
+// progress is how far a pod has come.
+type progress int
+
+const (
+	waiting progress = iota
+	bound
+	running
+)
 
 // observe starts the watches, which end with ctx.
 func observe(ctx context.Context, config *rest.Config) (*observer, error) {
@@ -42,14 +54,18 @@ func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	o := &observer{claims: map[types.UID]time.Time{}, pods: map[types.UID]bool{}}
+	o := &observer{claims: map[types.UID]time.Time{}, pods: map[types.UID]progress{}, nodes: map[types.UID]bool{}}
 	pods := informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
 		l.LabelSelector = "race=pods"
 	}))
 	claims := dynamicinformer.NewDynamicSharedInformerFactory(loose, 0)
+	nodes := informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
+		l.LabelSelector = karpv1.NodePoolLabelKey
+	}))
 	resource := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
 		pods.Core().V1().Pods().Informer():      {AddFunc: o.pod, UpdateFunc: func(_, p any) { o.pod(p) }, DeleteFunc: o.podGone},
+		nodes.Core().V1().Nodes().Informer():    {AddFunc: o.node, UpdateFunc: func(_, n any) { o.node(n) }, DeleteFunc: o.nodeGone},
 		claims.ForResource(resource).Informer(): {AddFunc: o.claim, DeleteFunc: o.claimGone},
 	} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
@@ -57,8 +73,10 @@ func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 		}
 	}
 	pods.Start(ctx.Done())
+	nodes.Start(ctx.Done())
 	claims.Start(ctx.Done())
 	pods.WaitForCacheSync(ctx.Done())
+	nodes.WaitForCacheSync(ctx.Done())
 	claims.WaitForCacheSync(ctx.Done())
 	return o, ctx.Err()
 }
@@ -67,12 +85,32 @@ func (o *observer) pod(object any) {
 	p := object.(*corev1.Pod)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	running := false
-	for _, c := range p.Status.Conditions {
-		running = running || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	at := waiting
+	if p.Spec.NodeName != "" {
+		at = bound
 	}
-	o.pods[p.UID] = running && p.DeletionTimestamp == nil
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
+			at = running
+		}
+	}
+	o.pods[p.UID] = at
 }
+
+func (o *observer) node(object any) {
+	n := object.(*corev1.Node)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	is := len(n.Spec.Taints) == 0 && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	if is && !o.nodes[n.UID] {
+		o.ready = time.Now()
+	}
+	o.nodes[n.UID] = is
+}
+
+func (o *observer) nodeGone(object any) { o.gone(object, func(uid types.UID) { delete(o.nodes, uid) }) }
 
 func (o *observer) podGone(object any) { o.gone(object, func(uid types.UID) { delete(o.pods, uid) }) }
 
@@ -110,25 +148,39 @@ func (o *observer) gone(object any, forget func(types.UID)) {
 func (o *observer) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.made, o.first, o.last, o.changed = 0, time.Time{}, time.Time{}, time.Now()
+	o.made, o.first, o.last, o.ready, o.changed = 0, time.Time{}, time.Time{}, time.Time{}, time.Now()
 }
 
 // seen is what there is at a moment.
 type seen struct {
-	pods, running, claims, made int
-	// first and last are when the first and the last NodeClaim since reset came, quiet
-	// for how long none has come or gone.
-	first, last time.Time
-	quiet       time.Duration
+	pods, bound, running, claims, made int
+	// nodes are there, ready of them take pods.
+	nodes, ready int
+	// first and last are when the first and the last NodeClaim since reset came, lastReady
+	// when the last node since then was ready; quiet is for how long no NodeClaim has come or
+	// gone.
+	first, last, lastReady time.Time
+	quiet                  time.Duration
 }
 
 func (o *observer) look() seen {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := seen{pods: len(o.pods), claims: len(o.claims), made: o.made, first: o.first, last: o.last, quiet: time.Since(o.changed)}
-	for _, running := range o.pods {
-		if running {
+	s := seen{
+		pods: len(o.pods), claims: len(o.claims), made: o.made, nodes: len(o.nodes),
+		first: o.first, last: o.last, lastReady: o.ready, quiet: time.Since(o.changed),
+	}
+	for _, at := range o.pods {
+		if at >= bound {
+			s.bound++
+		}
+		if at == running {
 			s.running++
+		}
+	}
+	for _, is := range o.nodes {
+		if is {
+			s.ready++
 		}
 	}
 	return s

@@ -83,7 +83,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
 			Share:             cfg.Options.NodeShare,
-			Nominate:          cfg.Options.NominatePods,
+			Nominations:       nominationsPerSecond(cfg.Options),
 			Limits:            purchasebackoff.Limits{Machines: cfg.Options.MaxNodes, PerMinute: cfg.Options.MaxNewNodesPerMinute},
 		},
 	})
@@ -165,6 +165,15 @@ func newBuffers(
 		Kube: mgr.GetClient(), Source: assembly.Buffers, Mirror: m.Store, Convert: m.feed.Buffers, Clock: cfg.Clock,
 	})
 	return l, l.Planned
+}
+
+// nominationsPerSecond is half of the requests that the controller may make: the others
+// register and initialize the nodes that the nominations name.
+func nominationsPerSecond(o Options) int {
+	if !o.NominatePods {
+		return 0
+	}
+	return max(1, o.KubeClientQPS/2)
 }
 
 // surviving is the planner, which leaves out the pods on which it fails.

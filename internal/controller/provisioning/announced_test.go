@@ -180,7 +180,7 @@ func TestAnnouncedPodsAreNominatedOnceTheyExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rs := replicaSet("web", 4)
 		w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 1))...)
-		w.settings.Nominate = true
+		w.settings.Nominations = 100
 		w.restart()
 		w.create(rs)
 		w.sync()

@@ -67,8 +67,9 @@ type Settings struct {
 	IgnorePreferences, RelaxMinValues bool
 	// Share is as in model.Policy.
 	Share model.NodeShare
-	// Nominate tells the scheduler where the plan put each pod.
-	Nominate bool
+	// Nominations is how many requests a second may tell the scheduler where the plan put a
+	// pod; 0 for none.
+	Nominations int
 	// Limits bound what is bought at all.
 	Limits purchasebackoff.Limits
 }

@@ -66,8 +66,8 @@ func NewLoop(cfg Config) *Loop {
 	}
 	l.gatherer.admission = l.admission
 	l.drafter = &drafter{newID: cfg.NewID, atAnyPrice: cfg.Purchases.AtAnyPrice}
-	if cfg.Settings.Nominate {
-		l.nominations = newNominations(cfg.Clients, cfg.Clock)
+	if cfg.Settings.Nominations > 0 {
+		l.nominations = newNominations(cfg.Clients, cfg.Clock, cfg.Settings.Nominations)
 	}
 	l.applier = &applier{
 		clients: cfg.Clients, cluster: cfg.Cluster, clock: cfg.Clock, newID: cfg.NewID, wants: cfg.Mirror.Wants, expected: l.expected,
@@ -280,7 +280,7 @@ func (l *Loop) reserveFor(in *planInputs, refs []model.PodRef, claim string) {
 // nominate promises the node of a claim to a pod that waits, once that exists.
 func (l *Loop) nominate(pod *fleet.Pod, claim string) {
 	if l.nominations != nil && pod != nil && pod.Node == "" && pod.Announced == 0 {
-		l.nominations.put(types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}, types.UID(pod.UID), claim)
+		l.nominations.promise(pod, claim)
 	}
 }
 

@@ -1,13 +1,11 @@
 package provisioning
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,10 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // nominations tell the scheduler which pods the plan counts on which machine, by
@@ -31,107 +32,62 @@ import (
 // what is not taken up soon after the node is ready is withdrawn, so that the
 // pod is planned again. The field's owner (its manager) tells nap's nominations
 // from those of preemption, which are left alone, also after a restart.
+//
+// Each costs a request, at the moment in which the control plane has most to do, and is in
+// vain once the pod is bound. So the largest pods come first, and nominations take a share of
+// the requests that the controller may make: what makes nodes ready does not wait for them.
 type nominations struct {
+	*nominees
 	clients Clients
-	clock   clock.Clock
-
-	mu sync.Mutex
-	// groups are the promised pods of each claim.
-	groups map[string]*nominees
-	// claims finds a pod's group.
-	claims map[types.UID]string
-	// written is what was last written, by pod: a nomination of any other origin
-	// is left alone.
-	written map[types.UID]string
-	// withdrawn are the pods whose promise has ended without a place.
-	withdrawn []types.UID
-}
-
-// nominees are the pods that are promised to one claim's machine.
-type nominees struct {
-	// node is empty until the machine has registered, ready zero until it is
-	// initialized.
-	node  string
-	ready time.Time
-	pods  map[types.UID]*nominee
-}
-
-type nominee struct {
-	key types.NamespacedName
-	// tries counts the nominations so far, the last at that time. The scheduler
-	// takes one back when it looks at the pod before the node is ready.
-	tries int
-	last  time.Time
+	// limit is how many requests there may be in a second.
+	limit flowcontrol.RateLimiter
+	// wake has one entry when something may be to write.
+	wake chan struct{}
 }
 
 // nominator is the field manager of nominations.
 const nominator = "nap-nominator"
 
-// A nomination that the scheduler has taken back is repeated, until there have
-// been this many and with at least this pause: each costs a request.
-const (
-	nominateTries = 3
-	nominatePause = time.Second
-	// nominateAtOnce bounds the requests in parallel.
-	nominateAtOnce = 16
-)
+// nominateAtOnce bounds the requests that are made at once.
+const nominateAtOnce = 16
 
-func newNominations(clients Clients, clk clock.Clock) *nominations {
+// newNominations writes at most so many nominations a second.
+func newNominations(clients Clients, clk clock.Clock, perSecond int) *nominations {
 	return &nominations{
-		clients: clients, clock: clk,
-		groups: map[string]*nominees{}, claims: map[types.UID]string{}, written: map[types.UID]string{},
+		nominees: newNominees(clk), clients: clients, wake: make(chan struct{}, 1),
+		limit: flowcontrol.NewTokenBucketRateLimiterWithClock(float32(perSecond), max(perSecond/4, nominateAtOnce), clk),
 	}
 }
 
-// put promises a claim's machine to a pod.
-func (n *nominations) put(key types.NamespacedName, uid types.UID, claim string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.drop(uid)
-	g := n.groups[claim]
-	if g == nil {
-		g = &nominees{pods: map[types.UID]*nominee{}}
-		n.groups[claim] = g
+// promise promises a claim's machine to a pod.
+func (n *nominations) promise(pod *fleet.Pod, claim string) {
+	kind := pod.UID
+	if pod.OwnerUID != "" {
+		kind = pod.OwnerUID + " " + pod.Spec.Key
 	}
-	g.pods[uid] = &nominee{key: key}
-	n.claims[uid] = claim
+	key := types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}
+	n.put(types.UID(pod.UID), &nominee{key: key, requests: pod.Spec.Requests, kind: kind}, claim)
+	n.wakeUp()
 }
 
-func (n *nominations) drop(uid types.UID) {
-	claim, known := n.claims[uid]
-	if !known {
-		return
-	}
-	delete(n.claims, uid)
-	delete(n.groups[claim].pods, uid)
-	if len(n.groups[claim].pods) == 0 {
-		delete(n.groups, claim)
+func (n *nominations) wakeUp() {
+	select {
+	case n.wake <- struct{}{}:
+	default: // it is awake
 	}
 }
 
 // observeNode takes in a claim's node: once it has registered, its pods are
 // nominated.
-func (n *nominations) observeNode(ctx context.Context, node *corev1.Node) error {
+func (n *nominations) observeNode(node *corev1.Node) {
 	claim := claimOf(node)
-	if claim == "" || node.Labels[karpv1.NodeRegisteredLabelKey] != "true" {
-		return nil
+	switch {
+	case claim == "", node.Labels[karpv1.NodeRegisteredLabelKey] != "true":
+	case disrupted(node), node.DeletionTimestamp != nil:
+		n.claimGone(claim)
+	case n.arrived(claim, node, node.Labels[karpv1.NodeInitializedLabelKey] == "true"):
+		n.wakeUp()
 	}
-	if disrupted(node) || node.DeletionTimestamp != nil {
-		return n.claimGone(ctx, claim)
-	}
-	n.mu.Lock()
-	g := n.groups[claim]
-	if g != nil {
-		g.node = node.Name
-		if g.ready.IsZero() && node.Labels[karpv1.NodeInitializedLabelKey] == "true" {
-			g.ready = n.clock.Now()
-		}
-	}
-	n.mu.Unlock()
-	if g == nil {
-		return nil
-	}
-	return n.send(ctx)
 }
 
 // claimOf names the NodeClaim behind a node.
@@ -144,140 +100,55 @@ func claimOf(node *corev1.Node) string {
 	return ""
 }
 
-// observePod repeats a nomination that the scheduler took back, and forgets pods
-// that have found their place.
-func (n *nominations) observePod(ctx context.Context, pod *corev1.Pod) error {
-	n.mu.Lock()
-	claim, known := n.claims[pod.UID]
-	if known && (pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil) {
-		n.drop(pod.UID)
-		delete(n.written, pod.UID)
-		known = false
-	}
-	node := ""
-	if known {
-		node = n.groups[claim].node
-	}
-	n.mu.Unlock()
-	if !known || node == "" || pod.Status.NominatedNodeName != "" {
-		return nil
-	}
-	return n.send(ctx)
-}
-
-// request is one nomination to write; an empty node withdraws it.
-type request struct {
-	key  types.NamespacedName
-	uid  types.UID
-	node string
-}
-
-// send nominates every pod whose machine has registered and that is not
-// nominated yet.
-func (n *nominations) send(ctx context.Context) error {
-	var due []request
-	n.mu.Lock()
-	for _, g := range n.groups {
-		if g.node == "" {
-			continue
-		}
-		for uid, p := range g.pods {
-			if n.due(p) {
-				due = append(due, request{p.key, uid, g.node})
-			}
-		}
-	}
-	n.mu.Unlock()
-	return n.write(ctx, due)
-}
-
 // release withdraws what was not taken up: of machines that have been ready long
 // enough for a scheduler that has come to rest.
-func (n *nominations) release(ctx context.Context, quiet time.Duration) error {
-	return n.withdraw(ctx, func(_ string, g *nominees) bool {
-		if g.ready.IsZero() {
-			return false
-		}
-		return isOver(n.clock.Since(g.ready), quiet)
-	})
+func (n *nominations) release(quiet time.Duration) {
+	n.end(func(_ string, g *group) bool { return !g.ready.IsZero() && isOver(n.clock.Since(g.ready), quiet) })
 }
 
 // claimGone withdraws the promises of a machine that will never be, or is no
 // more.
-func (n *nominations) claimGone(ctx context.Context, claim string) error {
-	return n.withdraw(ctx, func(name string, _ *nominees) bool { return name == claim })
+func (n *nominations) claimGone(claim string) {
+	n.end(func(name string, _ *group) bool { return name == claim })
+	n.wakeUp()
 }
 
-// takeWithdrawn returns, once, the pods whose promise has ended.
-func (n *nominations) takeWithdrawn() []types.UID {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	out := n.withdrawn
-	n.withdrawn = nil
-	return out
-}
-
-func (n *nominations) withdraw(ctx context.Context, which func(claim string, g *nominees) bool) error {
-	var due []request
-	n.mu.Lock()
-	for claim, g := range n.groups {
-		if !which(claim, g) {
-			continue
-		}
-		for uid, p := range g.pods {
-			due = append(due, request{p.key, uid, ""})
-		}
-	}
-	for _, r := range due {
-		n.drop(r.uid)
-		n.withdrawn = append(n.withdrawn, r.uid)
-	}
-	n.mu.Unlock()
-	return n.write(ctx, due)
-}
-
-// write makes the requests, in the order of the pods' names. A pod that has
-// changed its mind meanwhile needs none.
-func (n *nominations) write(ctx context.Context, due []request) error {
-	slices.SortFunc(due, func(a, b request) int { return cmp.Compare(a.key.String(), b.key.String()) })
+// send makes the next requests, at most nominateAtOnce of them, and returns how many there
+// were. A pod that has changed its mind meanwhile needs none. What fails is made again.
+func (n *nominations) send(ctx context.Context) (int, error) {
+	due := n.next(nominateAtOnce)
 	failed := make([]error, len(due))
 	var group errgroup.Group
 	group.SetLimit(nominateAtOnce)
 	for i, r := range due {
 		group.Go(func() error {
-			failed[i] = n.nominate(ctx, r)
+			if failed[i] = n.nominate(ctx, r); failed[i] != nil {
+				n.again(r)
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // every error is in failed
-	return errors.Join(failed...)
+	return len(due), errors.Join(failed...)
 }
 
 func (n *nominations) nominate(ctx context.Context, r request) error {
-	// A thousand pods may be nominated at once: what is read is not copied, and what the API
-	// server answers is their metadata alone.
-	pod := &corev1.Pod{}
-	if err := n.clients.Cached.Get(ctx, r.key, pod, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
-		n.forget(r.uid)
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("reading pod %s to nominate a node: %w", r.key, err)
+	if wanted, err := n.stillWanted(ctx, r); err != nil || !wanted {
+		return err
 	}
-	now := pod.Status.NominatedNodeName
-	switch {
-	case pod.UID != r.uid, pod.Spec.NodeName != "":
-		n.forget(r.uid)
-		return nil
-	case now == r.node, now != "" && now != n.ours(r.uid):
-		return nil
+	if err := n.limit.Wait(ctx); err != nil {
+		return fmt.Errorf("waiting to nominate node %q for pod %s: %w", r.node, r.key, err)
+	}
+	// It may have been bound while it waited for its turn.
+	if wanted, err := n.stillWanted(ctx, r); err != nil || !wanted || !n.begin(r) {
+		return err
 	}
 	patch, err := nominationPatch(r)
 	if err != nil {
 		return err
 	}
-	if !n.begin(r) {
-		return nil
-	}
+	// A thousand pods may be nominated at once: what the API server answers is their metadata
+	// alone.
 	patched := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: r.key.Name, Namespace: r.key.Namespace, UID: r.uid}}
 	patched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	err = n.clients.Cached.Status().Patch(ctx, patched, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(nominator))
@@ -287,6 +158,28 @@ func (n *nominations) nominate(ctx context.Context, r request) error {
 		return nil
 	}
 	return fmt.Errorf("nominating node %q for pod %s: %w", r.node, r.key, err)
+}
+
+// stillWanted reports whether the pod of a request waits, and its nomination is not what it
+// should be nor anybody else's.
+func (n *nominations) stillWanted(ctx context.Context, r request) (bool, error) {
+	pod := &corev1.Pod{}
+	if err := n.clients.Cached.Get(ctx, r.key, pod, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		n.forget(r.uid)
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading pod %s to nominate a node: %w", r.key, err)
+	}
+	now := pod.Status.NominatedNodeName
+	switch {
+	case pod.UID != r.uid, pod.Spec.NodeName != "":
+		n.forget(r.uid)
+		return false, nil
+	case now == r.node, now != "" && now != n.ours(r.uid):
+		n.satisfied(r.uid)
+		return false, nil
+	}
+	return true, nil
 }
 
 func nominationPatch(r request) ([]byte, error) {
@@ -301,45 +194,6 @@ func nominationPatch(r request) ([]byte, error) {
 	})
 }
 
-func (n *nominations) forget(uid types.UID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.drop(uid)
-	delete(n.written, uid)
-}
-
-func (n *nominations) ours(uid types.UID) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.written[uid]
-}
-
-func (n *nominations) due(p *nominee) bool {
-	return p.tries < nominateTries && n.clock.Since(p.last) >= nominatePause
-}
-
-// begin books a request before it is made, and reports whether it should be:
-// another request may be making it at this moment.
-func (n *nominations) begin(r request) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if r.node == "" {
-		delete(n.written, r.uid)
-		return true
-	}
-	claim, known := n.claims[r.uid]
-	if !known {
-		return false
-	}
-	p := n.groups[claim].pods[r.uid]
-	if !n.due(p) {
-		return false
-	}
-	p.tries, p.last = p.tries+1, n.clock.Now()
-	n.written[r.uid] = r.node
-	return true
-}
-
 // adopt takes over the nominations that an earlier process left behind.
 func (n *nominations) adopt(ctx context.Context) error {
 	var pods corev1.PodList
@@ -347,7 +201,6 @@ func (n *nominations) adopt(ctx context.Context) error {
 	if err := n.clients.Live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": ""}); err != nil {
 		return fmt.Errorf("listing the pods that wait: %w", err)
 	}
-	var orphans []request
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Status.NominatedNodeName == "" || !nominatedByNap(pod) {
@@ -362,22 +215,13 @@ func (n *nominations) adopt(ctx context.Context) error {
 		n.found(pod)
 		claim := claimOf(node)
 		if err != nil || claim == "" {
-			orphans = append(orphans, request{key, pod.UID, ""})
+			n.again(request{key, pod.UID, ""})
 			continue
 		}
-		n.put(key, pod.UID, claim)
-		if err := n.observeNode(ctx, node); err != nil {
-			return err
-		}
+		n.put(pod.UID, &nominee{key: key, kind: string(pod.UID)}, claim)
+		n.observeNode(node)
 	}
-	return n.write(ctx, orphans)
-}
-
-// found remembers a nomination that an earlier process wrote.
-func (n *nominations) found(pod *corev1.Pod) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.written[pod.UID] = pod.Status.NominatedNodeName
+	return nil
 }
 
 func nominatedByNap(pod *corev1.Pod) bool {
@@ -390,15 +234,23 @@ func (n *nominations) watch(ctx context.Context, quiet func() time.Duration) {
 	if err := n.adopt(ctx); err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "reading the nominations of an earlier run failed, their pods may wait for the scheduler")
 	}
-	for {
+	released := n.clock.Now()
+	for ctx.Err() == nil {
+		if n.clock.Since(released) >= settleLook {
+			n.release(quiet())
+			released = n.clock.Now()
+		}
+		written, err := n.send(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "nominating nodes failed, it is tried again")
+		}
+		if written > 0 && err == nil {
+			continue
+		}
 		select {
 		case <-ctx.Done():
-			return
+		case <-n.wake:
 		case <-n.clock.After(settleLook):
-			err := errors.Join(n.send(ctx), n.release(ctx, quiet()))
-			if err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "nominating nodes failed, it is tried again")
-			}
 		}
 	}
 }

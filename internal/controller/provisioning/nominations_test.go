@@ -1,12 +1,14 @@
 package provisioning
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +19,7 @@ import (
 // newNominatingWorld has three pods that wait, and a claim for all of them.
 func newNominatingWorld(t *testing.T, more ...client.Object) (*world, karpv1.NodeClaim) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"), more...)...)
-	w.settings.Nominate = true
+	w.settings.Nominations = 100
 	w.restart()
 	w.plan()
 	w.wantClaims(1)
@@ -48,6 +50,37 @@ func (w *world) see(o client.Object) {
 	if _, err := look(w.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
 		w.t.Fatal(err)
 	}
+	w.sendNominations()
+}
+
+// sendNominations makes all requests that are due.
+func (w *world) sendNominations() {
+	w.t.Helper()
+	for w.loop.nominations != nil {
+		n, err := w.loop.nominations.send(w.ctx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// release withdraws what is not taken up, the scheduler quiet for so long.
+func (w *world) release(quiet time.Duration) {
+	w.t.Helper()
+	w.loop.nominations.release(quiet)
+	w.sendNominations()
+}
+
+// adopt takes over the nominations of an earlier run.
+func (w *world) adopt() {
+	w.t.Helper()
+	if err := w.loop.nominations.adopt(w.ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	w.sendNominations()
 }
 
 // nominatedNodes are the nominations of the pods, by name.
@@ -129,23 +162,15 @@ func TestNominationNotBoundIsWithdrawnAndPodReplanned(t *testing.T) {
 		node := w.register(&claim, true)
 		w.bind("web-00", node.Name)
 		w.bind("web-01", node.Name)
-		if err := w.loop.nominations.release(w.ctx, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		w.release(time.Hour)
 		w.wantNominations(node.Name, node.Name, node.Name) // the node is too young
 		time.Sleep(settleBackoff - time.Millisecond)
-		if err := w.loop.nominations.release(w.ctx, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		w.release(time.Hour)
 		w.wantNominations(node.Name, node.Name, node.Name) // the scheduler looks at the pod again
 		time.Sleep(time.Millisecond)
-		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
-			t.Fatal(err)
-		}
+		w.release(0)
 		w.wantNominations(node.Name, node.Name, node.Name) // the scheduler is at work
-		if err := w.loop.nominations.release(w.ctx, settleQuiet); err != nil {
-			t.Fatal(err)
-		}
+		w.release(settleQuiet)
 		w.wantNominations(node.Name, node.Name, "")
 		// Another pod has taken its room meanwhile.
 		w.update(types.NamespacedName{Name: node.Name}, node, func() {
@@ -165,28 +190,24 @@ func TestNominationsOfPreemptionAreKept(t *testing.T) {
 		node := w.register(&claim, true)
 		w.wantNominations(node.Name, node.Name, "victim")
 		time.Sleep(settleAtMost)
-		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
-			t.Fatal(err)
-		}
+		w.release(0)
 		w.wantNominations("", "", "victim")
 	})
 }
 
 func TestNominationsEndWithClaimOrNode(t *testing.T) {
-	for name, end := range map[string]func(w *world, node *corev1.Node, claim string) error{
-		"claim deleted": func(w *world, _ *corev1.Node, claim string) error { return w.loop.nominations.claimGone(w.ctx, claim) },
-		"node disrupted": func(w *world, node *corev1.Node, _ string) error {
+	for name, end := range map[string]func(w *world, node *corev1.Node, claim string){
+		"claim deleted": func(w *world, _ *corev1.Node, claim string) { w.loop.nominations.claimGone(claim) },
+		"node disrupted": func(w *world, node *corev1.Node, _ string) {
 			w.update(types.NamespacedName{Name: node.Name}, node, func() { node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint} })
 			w.see(node)
-			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, claim := newNominatingWorld(t)
 			node := w.register(&claim, false)
-			if err := end(w, node, claim.Name); err != nil {
-				t.Fatal(err)
-			}
+			end(w, node, claim.Name)
+			w.sendNominations()
 			w.wantNominations("", "", "")
 		})
 	}
@@ -199,14 +220,10 @@ func TestNominationsOfEarlierRunAreAdopted(t *testing.T) {
 		w.bind("web-00", node.Name)
 		w.nominate("web-02", "victim")
 		w.restart()
-		if err := w.loop.nominations.adopt(w.ctx); err != nil {
-			t.Fatal(err)
-		}
+		w.adopt()
 		w.wantNominations(node.Name, node.Name, "victim")
 		time.Sleep(settleAtMost)
-		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
-			t.Fatal(err)
-		}
+		w.release(0)
 		w.wantNominations(node.Name, "", "victim")
 	})
 }
@@ -216,8 +233,36 @@ func TestNominationsToMissingNodeWithdrawnAtStart(t *testing.T) {
 	node := w.register(&claim, true)
 	w.delete(node)
 	w.restart()
-	if err := w.loop.nominations.adopt(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	w.adopt()
 	w.wantNominations("", "", "")
+}
+
+// Nominations leave room for the controller's other requests, and none is made for a pod that
+// was bound while it waited for its turn.
+func TestNominationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := waitingPods(nominateAtOnce+2, "100m")
+		for _, p := range pods {
+			p.(*corev1.Pod).Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("64Mi")
+		}
+		w := newWorld(t, objects(nodePool(), pods)...)
+		w.settings.Nominations = 1
+		w.restart()
+		w.plan()
+		w.wantClaims(1)
+		bound := make(chan struct{})
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			w.bind(fmt.Sprintf("web-%02d", nominateAtOnce+1), "elsewhere")
+			close(bound)
+		}()
+		began := time.Now()
+		node := w.register(&w.claims()[0], true)
+		<-bound
+		want := slices.Repeat([]string{node.Name}, nominateAtOnce+1)
+		w.wantNominations(append(want, "")...)
+		if took := time.Since(began); took < time.Second || took > 3*time.Second {
+			t.Errorf("%d nominations beyond the first %d took %s, want one a second", 1, nominateAtOnce, took)
+		}
+	})
 }

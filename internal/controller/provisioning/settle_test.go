@@ -83,11 +83,7 @@ func TestNominationsEndThoughSchedulerIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, claim := newNominatingWorld(t)
 		node := w.register(&claim, true)
-		release := func() {
-			if err := w.loop.nominations.release(w.ctx, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
+		release := func() { w.release(0) }
 		time.Sleep(settleAtMost - time.Second)
 		release()
 		w.wantNominations(node.Name, node.Name, node.Name)

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -110,9 +109,7 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req, err)
 	}
 	if t.nominations != nil {
-		if err := t.nominations.observePod(ctx, pod); err != nil {
-			return reconcile.Result{}, err
-		}
+		t.nominations.seen(pod)
 	}
 	var news News
 	switch t.pods.Observe(pod) {
@@ -140,9 +137,7 @@ func (t *triggers) nodeChanged(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("reading node %s: %w", req.Name, err)
 	}
 	if t.nominations != nil {
-		if err := t.nominations.observeNode(ctx, node); err != nil {
-			return reconcile.Result{}, err
-		}
+		t.nominations.observeNode(node)
 	}
 	if !disrupted(node) {
 		return reconcile.Result{}, nil
@@ -161,7 +156,7 @@ func disrupted(node *corev1.Node) bool {
 
 // claimChanged plans the pods of a machine again as soon as it says that it does not
 // become a node, or its claim begins to end without a machine: it is gone a second later.
-func (t *triggers) claimChanged(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (t *triggers) claimChanged(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	before, ok := e.ObjectOld.(*karpv1.NodeClaim)
 	now, ok2 := e.ObjectNew.(*karpv1.NodeClaim)
 	if !ok || !ok2 {
@@ -169,10 +164,10 @@ func (t *triggers) claimChanged(ctx context.Context, e event.UpdateEvent, _ work
 	}
 	switch {
 	case !unbootable(before) && unbootable(now):
-		t.withdraw(ctx, now.Name)
+		t.withdraw(now.Name)
 		t.fire(string(now.UID))
 	case before.DeletionTimestamp.IsZero() && !now.DeletionTimestamp.IsZero() && now.Status.ProviderID == "":
-		t.withdraw(ctx, now.Name)
+		t.withdraw(now.Name)
 		t.endings.add(now.Name)
 		t.fire("ending " + string(now.UID))
 	}
@@ -186,19 +181,16 @@ func unbootable(c *karpv1.NodeClaim) bool {
 }
 
 // withdraw takes back the nominations to the node of a claim that does not come.
-func (t *triggers) withdraw(ctx context.Context, claim string) {
-	if t.nominations == nil {
-		return
-	}
-	if err := t.nominations.claimGone(ctx, claim); err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "withdrawing nominations failed, the scheduler overrules them")
+func (t *triggers) withdraw(claim string) {
+	if t.nominations != nil {
+		t.nominations.claimGone(claim)
 	}
 }
 
-func (t *triggers) claimGone(ctx context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (t *triggers) claimGone(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	claim, ok := e.Object.(*karpv1.NodeClaim)
 	if ok {
-		t.withdraw(ctx, claim.Name)
+		t.withdraw(claim.Name)
 	}
 	if ok && !holds(claim.Status.Conditions, karpv1.ConditionTypeInitialized) {
 		t.fire(string(claim.UID))

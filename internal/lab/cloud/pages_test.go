@@ -42,7 +42,7 @@ func ofCluster() map[string]shown {
 		"kubectl describe aksnodeclass default":      {want: `Image Family: +Ubuntu`},
 		"kubectl apply -f nodepools.yaml":            {before: "nap convert --from-agent-pools -f agent-pools.json > nodepools.yaml", want: `nodepool.karpenter.sh/apps created`},
 		"nap status":                                 {want: `NODEPOOL`},
-		"nap ledger --since 7d":                      {before: await("kubectl get ledgerpages nap"), want: `1 machine`},
+		"nap ledger --since 7d":                      {before: await("nap ledger --since 7d | grep -q '1 machine'"), want: `1 machine`},
 		"nap ledger purchases":                       {want: `default-`},
 		"nap ledger moves -o csv":                    {want: `^MOVE,REASON,`},
 		"nap plan --context prod --consolidate":      {want: `keep 1 node for`},
