@@ -161,7 +161,7 @@ func (n *nominations) nominate(ctx context.Context, r request) error {
 }
 
 // stillWanted reports whether the pod of a request waits, and its nomination is not what it
-// should be nor anybody else's.
+// should be, nor that of another client.
 func (n *nominations) stillWanted(ctx context.Context, r request) (bool, error) {
 	pod := &corev1.Pod{}
 	if err := n.clients.Cached.Get(ctx, r.key, pod, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
