@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +48,8 @@ type group struct {
 type nominee struct {
 	key      types.NamespacedName
 	requests fleet.Amounts
+	// share is the part of its node that it takes, once that has registered.
+	share float64
 	// kind is equal for pods that are alike in everything that the scheduler looks at.
 	kind string
 	// wanted says that a nomination is to be written: none has been, or the scheduler has
@@ -82,6 +85,7 @@ func (n *nominees) put(uid types.UID, pod *nominee, claim string) {
 		n.groups[claim] = g
 	}
 	pod.wanted = true
+	pod.share = shareOfNode(&pod.requests, g.allocatable)
 	g.pods[uid] = pod
 	n.claims[uid] = claim
 }
@@ -108,7 +112,12 @@ func (n *nominees) arrived(claim string, node *corev1.Node, initialized bool) bo
 	if g == nil {
 		return false
 	}
-	g.node, g.allocatable = node.Name, node.Status.Allocatable
+	if g.node != node.Name || !maps.EqualFunc(g.allocatable, node.Status.Allocatable, resource.Quantity.Equal) {
+		g.node, g.allocatable = node.Name, node.Status.Allocatable
+		for _, p := range g.pods {
+			p.share = shareOfNode(&p.requests, g.allocatable)
+		}
+	}
 	if g.ready.IsZero() && initialized {
 		g.ready = n.clock.Now()
 	}
@@ -153,25 +162,36 @@ func (n *nominees) next(limit int) []request {
 	if len(n.claims) > few && n.alike() {
 		return out
 	}
-	type sized struct {
-		request
-		share float64
-	}
-	var due []sized
+	var largest []dueNominee
 	for _, g := range n.groups {
 		for uid, p := range g.pods {
 			if g.node != "" && p.wanted && n.due(p) {
-				due = append(due, sized{request{p.key, uid, g.node}, shareOfNode(&p.requests, g.allocatable)})
+				largest = keepLargest(largest, dueNominee{request{p.key, uid, g.node}, p.share}, limit-len(out))
 			}
 		}
 	}
-	slices.SortFunc(due, func(a, b sized) int {
-		return cmp.Or(cmp.Compare(b.share, a.share), strings.Compare(a.key.String(), b.key.String()))
-	})
-	for _, s := range due[:min(limit-len(out), len(due))] {
-		out = append(out, s.request)
+	for _, l := range largest {
+		out = append(out, l.request)
 	}
 	return out
+}
+
+// dueNominee is a nomination that is to be written.
+type dueNominee struct {
+	request
+	share float64
+}
+
+// keepLargest adds one to at most limit nominations, which are sorted, the largest share
+// first, and then by name.
+func keepLargest(sorted []dueNominee, one dueNominee, limit int) []dueNominee {
+	i, _ := slices.BinarySearchFunc(sorted, one, func(a, b dueNominee) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	if i >= limit {
+		return sorted
+	}
+	return slices.Insert(sorted, i, one)[:min(len(sorted)+1, limit)]
 }
 
 // alike reports whether all promised pods are of one kind; mu is held.
