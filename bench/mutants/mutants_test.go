@@ -1,7 +1,6 @@
 package mutants
 
 import (
-	"context"
 	"go/parser"
 	"go/token"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const shop = `package shop
@@ -134,14 +135,106 @@ func TestSurvivorsStateTheirReason(t *testing.T) {
 	}
 }
 
-func TestRunnerTellsWhatTestsSay(t *testing.T) {
-	root := t.TempDir()
-	files := map[string]string{
-		"go.mod":      "module judged\n\ngo 1.26\n",
-		"sum.go":      "package judged\n\nfunc cap3(n int) int {\n\tif n > 3 {\n\t\treturn 3\n\t}\n\treturn n\n}\n",
-		"sum_test.go": "package judged\n\nimport \"testing\"\n\nfunc TestCap(t *testing.T) {\n\tif cap3(9) != 3 {\n\t\tt.Fail()\n\t}\n}\n",
+// judged is a small package with a mutant of each outcome.
+const judged = `package judged
+
+type order struct {
+	count int
+	tags  map[string]string
+}
+
+func cap3(n int) int {
+	if n > 3 {
+		return 3
 	}
-	for name, text := range files {
+	return n
+}
+
+func halvings(n int) int {
+	left := order{count: n}
+	times := 0
+	for left.count > 1 {
+		left.count /= 2
+		times += 1
+	}
+	return times
+}
+
+func never() {
+	cap3(1)
+}
+
+func ends(ok bool) int {
+	if ok {
+		return 1
+	}
+	panic("not ok")
+}
+`
+
+const judges = `package judged
+
+import "testing"
+
+func TestCap(t *testing.T) {
+	if cap3(9) != 3 {
+		t.Fail()
+	}
+}
+
+func TestHalvings(t *testing.T) {
+	if halvings(8) != 3 {
+		t.Fail()
+	}
+}
+
+func TestEnds(t *testing.T) {
+	if ends(true) != 1 {
+		t.Fail()
+	}
+}
+`
+
+func TestSuiteTellsWhatTestsSay(t *testing.T) {
+	all, r := smallModule(t, judged, judges)
+	suite, err := r.Prepare(t.Context(), ".", all, []string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]Outcome{}
+	err = suite.Judge(t.Context(), all, func(m Mutant, o Outcome) { got[strings.TrimPrefix(m.Name(), "sum.go ")] = o })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]Outcome{
+		"cap3 never n > 3":                   Killed,
+		"cap3 boundary n > 3":                Unreached, // no test asks for three
+		"halvings field count: n":            Killed,
+		"halvings boundary left.count > 1":   Killed,
+		"halvings statement left.count /= 2": Killed, // it does not end
+		"halvings statement times += 1":      Killed,
+		"never statement cap3(1)":            Unreached,
+		"ends never ok":                      Killed,
+		"ends statement panic(\"not ok\")":   Invalid,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSuiteRefusesTestsThatFailAnyway(t *testing.T) {
+	all, r := smallModule(t, judged, strings.Replace(judges, "halvings(8) != 3", "true", 1))
+	_, err := r.Prepare(t.Context(), ".", all, []string{"."})
+	if err == nil || !strings.Contains(err.Error(), "TestHalvings") || !strings.Contains(err.Error(), "without any change") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// smallModule writes a module of one package and returns its mutants.
+func smallModule(t *testing.T, code, tests string) ([]Mutant, Runner) {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module judged\n\ngo 1.26\n", "sum.go": code, "sum_test.go": tests} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -150,20 +243,5 @@ func TestRunnerTellsWhatTestsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Runner{Root: root, Scratch: t.TempDir(), Timeout: time.Minute}
-	if err := r.Baseline(context.Background(), []string{"."}); err != nil {
-		t.Fatal(err)
-	}
-	want := map[Kind]Outcome{Never: Killed, Boundary: Survived}
-	for _, m := range all {
-		got, err := r.Judge(context.Background(), m, []string{"."})
-		if err != nil || got != want[m.Kind] {
-			t.Errorf("%s: %s, %v; want %s", m.Name(), got, err, want[m.Kind])
-		}
-	}
-	broken := all[0]
-	broken.replacement = "unknown"
-	if got, err := r.Judge(context.Background(), broken, []string{"."}); err != nil || got != Invalid {
-		t.Errorf("%s, %v; want %s", got, err, Invalid)
-	}
+	return all, Runner{Root: root, Scratch: t.TempDir(), Timeout: time.Minute}
 }

@@ -1,14 +1,12 @@
 package mutants
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 )
 
@@ -21,87 +19,47 @@ const (
 	Killed Outcome = "killed"
 	// Survived: all tests passed, so nothing would notice the loss.
 	Survived Outcome = "survived"
+	// Unreached: no test gets where the mutant would make a difference.
+	Unreached Outcome = "reached by no test"
 	// Invalid: the changed code does not compile.
 	Invalid Outcome = "invalid"
 )
 
 // Runner runs tests against changed code. The files of the module stay as they are: "go
-// test -overlay" shows the compiler another content.
+// build -overlay" shows the compiler another content.
 type Runner struct {
 	// Root is the folder of the module.
 	Root string
-	// Scratch is a folder for the changed files.
+	// Scratch is a folder for the changed files and the tests' binaries.
 	Scratch string
 	// Timeout bounds the tests of one package; those that take longer have noticed.
 	Timeout time.Duration
 }
 
-// Baseline runs the tests of the packages as they are. An error means that a mutant would
-// look killed for a reason of its own.
-func (r Runner) Baseline(ctx context.Context, tests []string) error {
-	for _, dir := range tests {
-		if out, err := r.test(ctx, dir, ""); err != nil {
-			return fmt.Errorf("the tests of %s fail without any change, mend them first: %w\n%s", dir, err, out)
-		}
-	}
-	return nil
-}
-
-// Judge runs the tests of the packages against one mutant, in order, until one fails.
-func (r Runner) Judge(ctx context.Context, m Mutant, tests []string) (Outcome, error) {
-	overlay, err := r.overlay(m)
-	if err != nil {
-		return "", err
-	}
-	for _, dir := range tests {
-		out, err := r.test(ctx, dir, overlay)
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		var exit *exec.ExitError
-		switch {
-		case err == nil:
-		case !errors.As(err, &exit):
-			return "", err
-		case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-			return Invalid, nil
-		default:
-			return Killed, nil
-		}
-	}
-	return Survived, nil
-}
-
-// overlay writes the changed file and what "go test -overlay" wants, and returns the
-// latter's path.
-func (r Runner) overlay(m Mutant) (string, error) {
-	path := filepath.Join(r.Root, filepath.FromSlash(m.File))
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	changed := filepath.Join(r.Scratch, "mutant.go")
-	if err := os.WriteFile(changed, m.Apply(source), 0o600); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(r.Scratch, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
-}
-
-// test runs the tests of one package and returns what they print.
-func (r Runner) test(ctx context.Context, dir, overlay string) ([]byte, error) {
-	args := []string{"test", "-vet=off", "-failfast", "-timeout", r.Timeout.String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+dir)...)
+// command is the go command with arguments, in the module.
+func (r Runner) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.Root
-	// "go test" passes an interrupt on to the test binary; a kill would leave that running.
+	// The go command passes an interrupt on to what it runs; a kill would leave that running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
-	return cmd.CombinedOutput()
+	return cmd
+}
+
+// writeOverlay writes files into a folder, and beside them what "go build -overlay" wants to
+// show them in other places. It returns the latter's path.
+func writeOverlay(folder string, files map[string][]byte) (string, error) {
+	replace := map[string]string{}
+	for path, content := range files {
+		replace[path] = filepath.Join(folder, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(replace[path], content, 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(folder, "overlay.json")
+	return overlay, os.WriteFile(overlay, text, 0o600)
 }

@@ -42,6 +42,10 @@ type Mutant struct {
 	// start and end bound the bytes of the file that replacement takes the place of.
 	start, end  int
 	replacement string
+	// edits make the change depend on a switch; none where only replacement will do.
+	edits []edit
+	// literal is that of a field.
+	literal *literal
 }
 
 // Name identifies the mutant as long as the changed code stays as it is.
@@ -98,7 +102,7 @@ func parse(file string, source []byte) ([]Mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &visitor{file: file, source: source, set: set}
+	v := &visitor{file: file, source: source, set: set, addressed: map[*ast.CompositeLit]token.Pos{}}
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			v.function = funcName(f)

@@ -13,6 +13,8 @@ type visitor struct {
 	set      *token.FileSet
 	function string
 	found    []Mutant
+	// addressed are the literals behind a & and where that stands.
+	addressed map[*ast.CompositeLit]token.Pos
 }
 
 // visit looks at one node of the syntax tree.
@@ -23,18 +25,22 @@ func (v *visitor) visit(n ast.Node) bool {
 	case *ast.IfStmt:
 		// Who passes an error on is not asked for a test of each.
 		if n.Else == nil && v.text(n.Cond) != "err != nil" {
-			v.replace(Never, n.Cond, "false && ("+v.text(n.Cond)+")")
+			v.replace(Never, n.Cond, "false && ("+v.text(n.Cond)+")", v.guarded(token.LOR, n.Cond))
 		}
 	case *ast.ExprStmt:
 		if call, ok := n.X.(*ast.CallExpr); ok && !onlyTells(call) {
-			v.replace(Statement, n, "")
+			v.replace(Statement, n, "", v.dropped(n))
 		}
 	case *ast.AssignStmt:
 		if n.Tok != token.DEFINE && n.Tok != token.ASSIGN {
-			v.replace(Statement, n, "")
+			v.replace(Statement, n, "", v.dropped(n))
 		}
 		if n.Tok == token.ASSIGN && updates(n) {
-			v.replace(Statement, n, "")
+			v.replace(Statement, n, "", v.dropped(n))
+		}
+	case *ast.UnaryExpr:
+		if made, ok := n.X.(*ast.CompositeLit); ok && n.Op == token.AND {
+			v.addressed[made] = n.Pos()
 		}
 	case *ast.CompositeLit:
 		v.fields(n)
@@ -49,7 +55,7 @@ func (v *visitor) binary(n *ast.BinaryExpr) {
 		v.drop(n, n.Y, n.X)
 	}
 	if other := boundary(n.Op); other != "" {
-		v.replace(Boundary, n, v.text(n.X)+" "+other+" "+v.text(n.Y))
+		v.replace(Boundary, n, v.text(n.X)+" "+other+" "+v.text(n.Y), v.compared(n))
 	}
 }
 
@@ -61,7 +67,7 @@ func boundary(op token.Token) string {
 
 // drop leaves of an expression with two operands only the one that is kept.
 func (v *visitor) drop(whole *ast.BinaryExpr, dropped, kept ast.Expr) {
-	v.add(Operand, whole, v.text(dropped), "("+v.text(kept)+")")
+	v.add(Operand, whole, v.text(dropped), "("+v.text(kept)+")", v.guarded(whole.Op, dropped))
 }
 
 // fields drops each field of a struct literal. Keys that are no plain names are those of
@@ -70,6 +76,7 @@ func (v *visitor) fields(n *ast.CompositeLit) {
 	if _, isMap := n.Type.(*ast.MapType); isMap || n.Type == nil {
 		return
 	}
+	whole := v.literal(n)
 	for i, e := range n.Elts {
 		pair, ok := e.(*ast.KeyValueExpr)
 		if !ok {
@@ -83,6 +90,7 @@ func (v *visitor) fields(n *ast.CompositeLit) {
 			end = n.Elts[i+1].Pos()
 		}
 		m := v.mutant(Field, pair, v.text(pair), "")
+		m.edits, m.literal = v.assigned(pair), whole
 		m.end = v.set.Position(end).Offset
 		// A trailing comma of the last field would stand alone.
 		if i+1 == len(n.Elts) {
@@ -97,12 +105,14 @@ func (v *visitor) fields(n *ast.CompositeLit) {
 	}
 }
 
-func (v *visitor) replace(kind Kind, n ast.Node, replacement string) {
-	v.add(kind, n, v.text(n), replacement)
+func (v *visitor) replace(kind Kind, n ast.Node, replacement string, edits []edit) {
+	v.add(kind, n, v.text(n), replacement, edits)
 }
 
-func (v *visitor) add(kind Kind, n ast.Node, text, replacement string) {
-	v.found = append(v.found, v.mutant(kind, n, text, replacement))
+func (v *visitor) add(kind Kind, n ast.Node, text, replacement string, edits []edit) {
+	m := v.mutant(kind, n, text, replacement)
+	m.edits = edits
+	v.found = append(v.found, m)
 }
 
 func (v *visitor) mutant(kind Kind, n ast.Node, text, replacement string) Mutant {

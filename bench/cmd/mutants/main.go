@@ -88,7 +88,14 @@ func judge(ctx context.Context, r mutants.Runner, o options) error {
 			}
 			continue
 		}
-		survived, err := one(ctx, r, target, picked, known)
+		if len(picked) == 0 {
+			continue
+		}
+		suite, err := r.Prepare(ctx, target.Dir, all, target.Tests)
+		if err != nil {
+			return err
+		}
+		survived, err := one(ctx, suite, target.Dir, picked, known)
 		if err != nil {
 			return err
 		}
@@ -115,31 +122,22 @@ func matching(all []mutants.Mutant, match *regexp.Regexp) []mutants.Mutant {
 }
 
 // one judges the mutants of a package and returns how many survived without a reason.
-func one(ctx context.Context, r mutants.Runner, target mutants.Target, picked []mutants.Mutant, known mutants.Survivors) (int, error) {
-	if len(picked) == 0 {
-		return 0, nil
-	}
-	if err := r.Baseline(ctx, target.Tests); err != nil {
-		return 0, err
-	}
+func one(ctx context.Context, s *mutants.Suite, dir string, picked []mutants.Mutant, known mutants.Survivors) (int, error) {
 	count, wrong := map[mutants.Outcome]int{}, 0
-	for _, m := range picked {
-		outcome, err := r.Judge(ctx, m, target.Tests)
-		if err != nil {
-			return 0, err
-		}
+	err := s.Judge(ctx, picked, func(m mutants.Mutant, outcome mutants.Outcome) {
 		count[outcome]++
-		if outcome != mutants.Survived {
-			continue
-		}
-		if reason := known[m.Name()]; reason != "" {
-			continue
+		if outcome != mutants.Survived && outcome != mutants.Unreached || known[m.Name()] != "" {
+			return
 		}
 		wrong++
-		fmt.Fprintf(os.Stdout, "survived, line %d: %s\n", m.Line, m.Name())
+		fmt.Fprintf(os.Stdout, "%s, line %d: %s\n", outcome, m.Line, m.Name())
+	})
+	if err != nil {
+		return 0, err
 	}
-	fmt.Fprintf(os.Stdout, "%-40s %3d judged: %d killed, %d survived (%d with a reason), %d do not compile\n",
-		strings.TrimPrefix(target.Dir, "internal/"), len(picked), count[mutants.Killed], count[mutants.Survived],
-		count[mutants.Survived]-wrong, count[mutants.Invalid])
+	survived := count[mutants.Survived] + count[mutants.Unreached]
+	fmt.Fprintf(os.Stdout, "%-40s %3d judged: %d killed, %d survived (%d with a reason, %d reached by no test), %d do not compile\n",
+		strings.TrimPrefix(dir, "internal/"), len(picked), count[mutants.Killed], survived,
+		survived-wrong, count[mutants.Unreached], count[mutants.Invalid])
 	return wrong, nil
 }
