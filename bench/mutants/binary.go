@@ -15,7 +15,9 @@ import (
 
 // binary is the compiled tests of one package.
 type binary struct {
-	path, dir string
+	// folder is the package's below the root of the module, dir the same as a path.
+	folder, dir string
+	path        string
 }
 
 // compile makes the tests of a package a binary.
@@ -25,7 +27,7 @@ func (r Runner) compile(ctx context.Context, folder, overlay string) (*binary, e
 	if err != nil {
 		return nil, fmt.Errorf("the tests of %s do not compile: %w\n%s", folder, err, out)
 	}
-	return &binary{path: path, dir: filepath.Join(r.Root, filepath.FromSlash(folder))}, nil
+	return &binary{folder: folder, dir: filepath.Join(r.Root, filepath.FromSlash(folder)), path: path}, nil
 }
 
 // run begins the binary where "go test" would and returns what it prints.

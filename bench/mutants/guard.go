@@ -55,9 +55,13 @@ func (v *visitor) compared(n *ast.BinaryExpr) []edit {
 	return append(v.around(n, name+"(#, ", ")"), edit{start: at, end: at + len(n.Op.String()), text: ","})
 }
 
-// dropped returns the edits by which a statement runs unless the mutant is on; none for a
-// panic, without which the function might not end in a return.
+// dropped returns the edits by which a statement runs unless the mutant is on; none for one
+// in the head of another, and for a panic, without which the function might not end in a
+// return.
 func (v *visitor) dropped(n ast.Stmt) []edit {
+	if v.clauses[n] {
+		return nil
+	}
 	if e, ok := n.(*ast.ExprStmt); ok {
 		if id, ok := e.X.(*ast.CallExpr).Fun.(*ast.Ident); ok && id.Name == "panic" {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -18,28 +19,32 @@ import (
 //go:embed switches.go.txt
 var switches string
 
-// instrumented is a package with a switch for each of its mutants.
+// instrumented is packages with a switch for each of their mutants.
 type instrumented struct {
 	overlay string
 	// numbers are those of the switches, by the mutants' names.
 	numbers map[string]int
 }
 
-// instrument writes a copy of the package in folder dir with switches for its mutants, as
-// an overlay. Mutants that the compiler complains of get none.
-func (r Runner) instrument(ctx context.Context, dir string, all []Mutant) (*instrumented, error) {
-	switched := map[int]Mutant{}
+// instrument writes copies of the mutants' files with switches, as an overlay. Mutants that
+// the compiler complains of get none.
+func (r Runner) instrument(ctx context.Context, all []Mutant) (*instrumented, error) {
+	switched, build := map[int]Mutant{}, []string{"build", "-gcflags=-e", "-overlay", ""}
 	for i, m := range all {
 		if len(m.edits) > 0 {
 			switched[i+1] = m
 		}
+		if dir := "./" + path.Dir(m.File); build[len(build)-1] != dir {
+			build = append(build, dir)
+		}
 	}
 	for {
-		overlay, err := r.writeSwitches(dir, switched, len(all))
+		overlay, err := r.writeSwitches(switched, len(all))
 		if err != nil {
 			return nil, err
 		}
-		out, err := r.command(ctx, "build", "-gcflags=-e", "-overlay", overlay, "./"+dir).CombinedOutput()
+		build[3] = overlay
+		out, err := r.command(ctx, build...).CombinedOutput()
 		if err == nil {
 			numbers := map[string]int{}
 			for n, m := range switched {
@@ -48,13 +53,14 @@ func (r Runner) instrument(ctx context.Context, dir string, all []Mutant) (*inst
 			return &instrumented{overlay: overlay, numbers: numbers}, nil
 		}
 		if !leaveOut(switched, out) {
-			return nil, fmt.Errorf("%s does not compile with switches for its mutants: %w\n%s", dir, err, out)
+			return nil, fmt.Errorf("the code does not compile with switches for its mutants: %w\n%s", err, out)
 		}
 	}
 }
 
-// writeSwitches writes the files of the package with the switches of the given mutants.
-func (r Runner) writeSwitches(dir string, switched map[int]Mutant, most int) (string, error) {
+// writeSwitches writes files with the switches of the given mutants, and beside them in
+// each package the code of the switches.
+func (r Runner) writeSwitches(switched map[int]Mutant, most int) (string, error) {
 	byFile := map[string]map[int]Mutant{}
 	for n, m := range switched {
 		if byFile[m.File] == nil {
@@ -63,22 +69,19 @@ func (r Runner) writeSwitches(dir string, switched map[int]Mutant, most int) (st
 		byFile[m.File][n] = m
 	}
 	files := map[string][]byte{}
-	var name string
 	for file, some := range byFile {
-		path := filepath.Join(r.Root, filepath.FromSlash(file))
-		source, err := os.ReadFile(path)
+		name := filepath.Join(r.Root, filepath.FromSlash(file))
+		source, err := os.ReadFile(name)
 		if err != nil {
 			return "", err
 		}
-		tree, err := parser.ParseFile(token.NewFileSet(), path, source, parser.PackageClauseOnly)
+		tree, err := parser.ParseFile(token.NewFileSet(), name, source, parser.PackageClauseOnly)
 		if err != nil {
 			return "", err
 		}
-		name, files[path] = tree.Name.Name, instrument(source, some)
-	}
-	if name != "" {
-		code := strings.NewReplacer("PACKAGE", name, "COUNT", strconv.Itoa(most)).Replace(switches)
-		files[filepath.Join(r.Root, filepath.FromSlash(dir), "mutant_switches.go")] = []byte(code)
+		files[name] = instrument(source, some)
+		code := strings.NewReplacer("PACKAGE", tree.Name.Name, "COUNT", strconv.Itoa(most)).Replace(switches)
+		files[filepath.Join(filepath.Dir(name), "mutant_switches.go")] = []byte(code)
 	}
 	folder, err := os.MkdirTemp(r.Scratch, "switches")
 	if err != nil {
@@ -94,9 +97,9 @@ var complaint = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):`)
 func leaveOut(switched map[int]Mutant, complaints []byte) bool {
 	lines, literals := map[string]bool{}, map[*literal]bool{}
 	for _, at := range complaint.FindAllSubmatch(complaints, -1) {
-		lines[filepath.Base(string(at[1]))+":"+string(at[2])] = true
+		lines[path.Clean(filepath.ToSlash(string(at[1])))+":"+string(at[2])] = true
 	}
-	blamed := func(m Mutant) bool { return lines[filepath.Base(m.File)+":"+strconv.Itoa(m.Line)] }
+	blamed := func(m Mutant) bool { return lines[m.File+":"+strconv.Itoa(m.Line)] }
 	for _, m := range switched {
 		if m.literal != nil && blamed(m) {
 			literals[m.literal] = true

@@ -160,8 +160,28 @@ func halvings(n int) int {
 	return times
 }
 
+func doublings(n int) (times int) {
+	for at := 1; at < n; at *= 2 {
+		times++
+	}
+	return times
+}
+
 func never() {
 	cap3(1)
+}
+
+func sum(list []int) (total int) {
+	if len(list) > 0 && list[0] > 9 {
+		total = 1000
+	}
+	for _, n := range list {
+		if n < 0 {
+			total += n
+		}
+		total += max(n, 0)
+	}
+	return total
 }
 
 func ends(ok bool) int {
@@ -188,6 +208,17 @@ func TestHalvings(t *testing.T) {
 	}
 }
 
+// It does not look at the sum.
+func TestSum(t *testing.T) {
+	sum([]int{0, -1})
+}
+
+func TestDoublings(t *testing.T) {
+	if doublings(8) != 3 {
+		t.Fail()
+	}
+}
+
 func TestEnds(t *testing.T) {
 	if ends(true) != 1 {
 		t.Fail()
@@ -197,7 +228,7 @@ func TestEnds(t *testing.T) {
 
 func TestSuiteTellsWhatTestsSay(t *testing.T) {
 	all, r := smallModule(t, judged, judges)
-	suite, err := r.Prepare(t.Context(), ".", all, []string{"."})
+	suite, err := r.Prepare(t.Context(), []Target{{Dir: ".", Tests: []string{"."}}}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,15 +238,26 @@ func TestSuiteTellsWhatTestsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]Outcome{
-		"cap3 never n > 3":                   Killed,
-		"cap3 boundary n > 3":                Unreached, // no test asks for three
-		"halvings field count: n":            Killed,
-		"halvings boundary left.count > 1":   Killed,
-		"halvings statement left.count /= 2": Killed, // it does not end
-		"halvings statement times += 1":      Killed,
-		"never statement cap3(1)":            Unreached,
-		"ends never ok":                      Killed,
-		"ends statement panic(\"not ok\")":   Invalid,
+		"cap3 never n > 3":                       Killed,
+		"cap3 boundary n > 3":                    Unreached, // no test asks for three
+		"halvings field count: n":                Killed,
+		"halvings boundary left.count > 1":       Killed,
+		"halvings statement left.count /= 2":     Killed, // it does not end
+		"halvings statement times += 1":          Killed,
+		"doublings statement at *= 2":            Killed, // it does not end
+		"doublings boundary at < n":              Killed,
+		"never statement cap3(1)":                Unreached,
+		"sum never len(list) > 0 && list[0] > 9": Unreached, // not true anywhere
+		"sum operand len(list) > 0":              Unreached, // not false anywhere
+		"sum operand list[0] > 9":                Survived,
+		"sum boundary len(list) > 0":             Unreached,
+		"sum boundary list[0] > 9":               Unreached,
+		"sum never n < 0":                        Survived,
+		"sum boundary n < 0":                     Survived,
+		"sum statement total += n":               Survived,
+		"sum statement total += max(n, 0)":       Survived,
+		"ends never ok":                          Killed,
+		"ends statement panic(\"not ok\")":       Invalid,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -224,7 +266,7 @@ func TestSuiteTellsWhatTestsSay(t *testing.T) {
 
 func TestSuiteRefusesTestsThatFailAnyway(t *testing.T) {
 	all, r := smallModule(t, judged, strings.Replace(judges, "halvings(8) != 3", "true", 1))
-	_, err := r.Prepare(t.Context(), ".", all, []string{"."})
+	_, err := r.Prepare(t.Context(), []Target{{Dir: ".", Tests: []string{"."}}}, all)
 	if err == nil || !strings.Contains(err.Error(), "TestHalvings") || !strings.Contains(err.Error(), "without any change") {
 		t.Errorf("got %v", err)
 	}
@@ -243,5 +285,5 @@ func smallModule(t *testing.T, code, tests string) ([]Mutant, Runner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all, Runner{Root: root, Scratch: t.TempDir(), Timeout: time.Minute}
+	return all, Runner{Root: root, Scratch: t.TempDir(), Timeout: 10 * time.Second}
 }

@@ -102,7 +102,7 @@ func parse(file string, source []byte) ([]Mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &visitor{file: file, source: source, set: set, addressed: map[*ast.CompositeLit]token.Pos{}}
+	v := &visitor{file: file, source: source, set: set, addressed: map[*ast.CompositeLit]token.Pos{}, clauses: map[ast.Stmt]bool{}}
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			v.function = funcName(f)

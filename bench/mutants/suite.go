@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"runtime"
 	"slices"
 	"sync"
@@ -12,11 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Suite is a package's mutants, compiled into the tests that must notice them, and what is
+// Suite is packages' mutants, compiled into the tests that must notice them, and what is
 // known of these tests.
 type Suite struct {
-	runner Runner
-	tests  []string
+	runner  Runner
+	targets map[string]Target // by the packages' folders
 	// numbers are those of the switches, from 1, by the mutants' names; a mutant without a
 	// number is compiled alone.
 	numbers  map[string]int
@@ -32,16 +33,22 @@ type timedTest struct {
 	took   time.Duration
 }
 
-// Prepare compiles the tests of the packages with all the mutants of folder dir in them and
-// runs each test once, with none of the mutants on. An error means that a mutant would look
+// Prepare compiles the tests of the targets with all mutants of the targets in them and runs
+// each test once, with none of the mutants on. An error means that a mutant would look
 // killed for a reason of its own.
-func (r Runner) Prepare(ctx context.Context, dir string, all []Mutant, tests []string) (*Suite, error) {
-	code, err := r.instrument(ctx, dir, all)
+func (r Runner) Prepare(ctx context.Context, targets []Target, all []Mutant) (*Suite, error) {
+	code, err := r.instrument(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	s := &Suite{runner: r, tests: tests, numbers: code.numbers, reached: map[int][]timedTest{}}
-	for _, folder := range tests {
+	s := &Suite{runner: r, targets: map[string]Target{}, numbers: code.numbers, reached: map[int][]timedTest{}}
+	var folders []string
+	for _, t := range targets {
+		s.targets[t.Dir] = t
+		folders = append(folders, t.Tests...)
+	}
+	slices.Sort(folders)
+	for _, folder := range slices.Compact(folders) {
 		b, err := r.compile(ctx, folder, code.overlay)
 		if err != nil {
 			return nil, err
@@ -102,14 +109,16 @@ func (s *Suite) Judge(ctx context.Context, picked []Mutant, tell func(Mutant, Ou
 
 // judge runs the tests that reach a mutant against it until one fails, the fastest first.
 func (s *Suite) judge(ctx context.Context, m Mutant) (Outcome, error) {
+	target := s.targets[path.Dir(m.File)]
 	n := s.numbers[m.Name()]
 	if n == 0 {
-		return s.runner.judgeAlone(ctx, m, s.tests)
+		return s.runner.judgeAlone(ctx, m, target.Tests)
 	}
-	if len(s.reached[n]) == 0 {
+	tests := slices.DeleteFunc(slices.Clone(s.reached[n]), func(t timedTest) bool { return !slices.Contains(target.Tests, t.binary.folder) })
+	if len(tests) == 0 {
 		return Unreached, nil
 	}
-	for _, some := range batches(s.reached[n]) {
+	for _, some := range batches(tests) {
 		passed, err := some[0].binary.pass(ctx, n, some, s.runner.Timeout)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", m.Name(), err)
@@ -124,10 +133,9 @@ func (s *Suite) judge(ctx context.Context, m Mutant) (Outcome, error) {
 // firstBatch is about what it takes to start a test's process twice.
 const firstBatch = 500 * time.Millisecond
 
-// batches divides tests into runs, each of one binary: few fast ones first, since most
+// batches sorts tests and divides them into runs, each of one binary: few fast ones first, since most
 // mutants are killed at once, then ever more, since each run begins a process.
 func batches(tests []timedTest) [][]timedTest {
-	tests = slices.Clone(tests)
 	slices.SortFunc(tests, func(a, b timedTest) int {
 		return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.name, b.name))
 	})

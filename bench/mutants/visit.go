@@ -15,10 +15,13 @@ type visitor struct {
 	found    []Mutant
 	// addressed are the literals behind a & and where that stands.
 	addressed map[*ast.CompositeLit]token.Pos
+	// clauses are the statements within the heads of others, where no other stands.
+	clauses map[ast.Stmt]bool
 }
 
 // visit looks at one node of the syntax tree.
 func (v *visitor) visit(n ast.Node) bool {
+	v.note(n)
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
 		v.binary(n)
@@ -38,14 +41,30 @@ func (v *visitor) visit(n ast.Node) bool {
 		if n.Tok == token.ASSIGN && updates(n) {
 			v.replace(Statement, n, "", v.dropped(n))
 		}
-	case *ast.UnaryExpr:
-		if made, ok := n.X.(*ast.CompositeLit); ok && n.Op == token.AND {
-			v.addressed[made] = n.Pos()
-		}
 	case *ast.CompositeLit:
 		v.fields(n)
 	}
 	return true
+}
+
+// note remembers of a node what those within it cannot know.
+func (v *visitor) note(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.UnaryExpr:
+		if made, ok := n.X.(*ast.CompositeLit); ok && n.Op == token.AND {
+			v.addressed[made] = n.Pos()
+		}
+	case *ast.ForStmt:
+		v.clauses[n.Init], v.clauses[n.Post] = true, true
+	case *ast.IfStmt:
+		v.clauses[n.Init] = true
+	case *ast.SwitchStmt:
+		v.clauses[n.Init] = true
+	case *ast.TypeSwitchStmt:
+		v.clauses[n.Init] = true
+	case *ast.CommClause:
+		v.clauses[n.Comm] = true
+	}
 }
 
 // binary mutates logic and comparisons.

@@ -61,54 +61,89 @@ func run(ctx context.Context) error {
 	return judge(ctx, mutants.Runner{Root: root, Scratch: scratch, Timeout: *timeout}, o)
 }
 
-// judge goes through the packages and prints a line per survivor and one per package.
+// choice is what a run is to judge.
+type choice struct {
+	targets []mutants.Target
+	// all are the mutants of the targets, picked those to judge, by the targets' folders.
+	all    []mutants.Mutant
+	picked map[string][]mutants.Mutant
+	known  mutants.Survivors
+}
+
+// judge chooses mutants and prints a line per survivor and one per package.
 func judge(ctx context.Context, r mutants.Runner, o options) error {
-	known, err := mutants.ReadSurvivors(filepath.Join(r.Root, "bench/mutants/testdata/survivors.txt"))
+	c, stale, err := choose(r.Root, o)
 	if err != nil {
 		return err
 	}
-	var wrong, matched int
-	for _, target := range mutants.Targets() {
-		if !o.only.MatchString(target.Dir) {
-			continue
-		}
-		all, err := mutants.Find(r.Root, target.Dir)
-		if err != nil {
-			return err
-		}
-		for _, name := range known.Stale(all) {
-			fmt.Fprintln(os.Stdout, "no longer there, remove it from the list:", name)
-			wrong++
-		}
-		picked := mutants.Sample(matching(all, o.match), o.n, o.seed)
-		matched += len(picked)
-		if o.list {
-			for _, m := range picked {
-				fmt.Fprintf(os.Stdout, "%s:%d %s\n", m.File, m.Line, m.Name())
-			}
-			continue
-		}
-		if len(picked) == 0 {
-			continue
-		}
-		suite, err := r.Prepare(ctx, target.Dir, all, target.Tests)
-		if err != nil {
-			return err
-		}
-		survived, err := one(ctx, suite, target.Dir, picked, known)
+	wrong := len(stale)
+	for _, name := range stale {
+		fmt.Fprintln(os.Stdout, "no longer there, remove it from the list:", name)
+	}
+	if o.list {
+		c.show()
+	} else {
+		survived, err := c.judge(ctx, r)
 		if err != nil {
 			return err
 		}
 		wrong += survived
 	}
-	switch {
-	case matched == 0:
-		return errors.New("nothing matches -only and -match; -list prints what there is")
-	case wrong > 0:
+	if wrong > 0 {
 		return fmt.Errorf("%d findings: write a test that notices, or state the reason in bench/mutants/testdata/survivors.txt", wrong)
-	default:
-		return nil
 	}
+	return nil
+}
+
+// choose picks mutants, and names listed survivors whose code is gone.
+func choose(root string, o options) (c choice, stale []string, err error) {
+	if c.known, err = mutants.ReadSurvivors(filepath.Join(root, "bench/mutants/testdata/survivors.txt")); err != nil {
+		return choice{}, nil, err
+	}
+	c.picked = map[string][]mutants.Mutant{}
+	for _, target := range mutants.Targets() {
+		if !o.only.MatchString(target.Dir) {
+			continue
+		}
+		found, err := mutants.Find(root, target.Dir)
+		if err != nil {
+			return choice{}, nil, err
+		}
+		stale = append(stale, c.known.Stale(found)...)
+		if some := mutants.Sample(matching(found, o.match), o.n, o.seed); len(some) > 0 {
+			c.all, c.targets, c.picked[target.Dir] = append(c.all, found...), append(c.targets, target), some
+		}
+	}
+	if len(c.targets) == 0 {
+		return choice{}, nil, errors.New("nothing matches -only and -match; -list prints what there is")
+	}
+	return c, stale, nil
+}
+
+// show prints the mutants that would be judged.
+func (c choice) show() {
+	for _, target := range c.targets {
+		for _, m := range c.picked[target.Dir] {
+			fmt.Fprintf(os.Stdout, "%s:%d %s\n", m.File, m.Line, m.Name())
+		}
+	}
+}
+
+// judge judges the picked mutants and returns how many survived without a reason.
+func (c choice) judge(ctx context.Context, r mutants.Runner) (int, error) {
+	suite, err := r.Prepare(ctx, c.targets, c.all)
+	if err != nil {
+		return 0, err
+	}
+	wrong := 0
+	for _, target := range c.targets {
+		survived, err := one(ctx, suite, target.Dir, c.picked[target.Dir], c.known)
+		if err != nil {
+			return 0, err
+		}
+		wrong += survived
+	}
+	return wrong, nil
 }
 
 func matching(all []mutants.Mutant, match *regexp.Regexp) []mutants.Mutant {

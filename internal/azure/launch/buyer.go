@@ -116,8 +116,7 @@ type Purchase struct {
 // more than it may, or ErrNoCandidate when there was nothing to ask for.
 func (b *Buyer) Buy(ctx context.Context, p Purchase) (Machine, error) {
 	defer b.watcher.Handle(p.Claim)()
-	m, err := b.existing(ctx, p.Claim)
-	if err == nil || !errors.Is(err, ErrNotFound) {
+	if m, err := b.existing(ctx, p.Claim); !errors.Is(err, ErrNotFound) {
 		return m, err
 	}
 	t := tries{ofType: map[model.CapacityType]int{}, began: time.Now()}

@@ -40,9 +40,9 @@ func buyerOf(t *testing.T, l Launcher) *Buyer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := instancetype.New(instancetype.Region{Name: "eastus"}, instancetype.Market{})
-	c.SetSKUs(twoSizes())
 	offerings, q := unavailable.New(time.Now), quota.NewTracker(time.Now)
+	c := instancetype.New(instancetype.Region{Name: "eastus"}, instancetype.Market{Unavailable: offerings, Quota: q})
+	c.SetSKUs(twoSizes())
 	w := NewWatcher(l, c, offerings, q, Reporting{Metrics: metrics, Boots: NewBoots(), Log: slog.New(slog.DiscardHandler)})
 	return NewBuyer(l, w, c, offerings, q)
 }
@@ -99,7 +99,7 @@ func TestBootFailureInErrorsOfAzure(t *testing.T) {
 	}{
 		"no known form":  {"VMExtensionProvisioningError", "It did\n  not end.", "VMExtensionProvisioningError: It did not end.", 0, true},
 		"of the machine": {"AllocationFailed", "No capacity.", "", 0, false},
-		"ended well":     {"AllocationFailed", `{ "ExitCode": "0", "Output": "", "Error": "" }`, "", 0, false},
+		"ended well":     {"AllocationFailed", `[stdout]{ "ExitCode": "0", "Output": "", "Error": "" }[stderr]`, "", 0, false},
 	} {
 		if f, is := BootFailureIn(c.code, c.message); is != c.is || f.Text != c.text || f.ExitCode != c.exit {
 			t.Errorf("%s: %+v, %t", name, f, is)
@@ -147,4 +147,77 @@ func TestSecondAttemptSaysSo(t *testing.T) {
 			t.Errorf("%v, %v, attempts %v, want a first and a second one", failure, err, l.again)
 		}
 	})
+}
+
+func TestBootFailureEndsWithItsMachine(t *testing.T) {
+	b := NewBoots()
+	b.Failed("general-a", BootFailure{Text: "No route."})
+	if _, known := b.Of("general-a"); !known {
+		t.Error("it is not known")
+	}
+	b.Forget("general-a")
+	if f, known := b.Of("general-a"); known {
+		t.Errorf("still known is %+v", f)
+	}
+}
+
+// seller is a launcher that refuses sizes, each with an error, and sells all others at once.
+type seller struct {
+	Launcher
+	refuses map[string]error
+	sold    *Machine
+	asked   []string
+	deleted int
+}
+
+func (s *seller) Get(context.Context, string) (Machine, error) {
+	if s.sold == nil {
+		return Machine{}, ErrNotFound
+	}
+	return *s.sold, nil
+}
+
+func (s *seller) Start(_ context.Context, spec NodeSpec) (Machine, error) {
+	s.asked = append(s.asked, spec.SKU.Name)
+	if err := s.refuses[spec.SKU.Name]; err != nil {
+		return Machine{}, err
+	}
+	s.sold = &Machine{Claim: spec.Claim, Size: spec.SKU.Name, State: Succeeded, CapacityType: spec.CapacityType}
+	return *s.sold, nil
+}
+
+func (s *seller) Delete(context.Context, string) error {
+	s.deleted++
+	return ErrNotFound
+}
+
+// purchase is one of both sizes, the large one first, at $1 and $2 an hour.
+func purchase() Purchase {
+	var candidates []Candidate
+	for i, sku := range twoSizes() {
+		candidates = append(candidates, Candidate{
+			Type: &model.InstanceType{Name: sku.Name}, SKU: &sku,
+			Offering: &model.Offering{CapacityType: model.OnDemand, Price: model.USD(float64(i + 1)), Zone: "eastus-1"},
+		})
+	}
+	spec := func(c Candidate) (NodeSpec, error) {
+		return NodeSpec{Claim: "general-a", SKU: c.SKU, CapacityType: c.Offering.CapacityType}, nil
+	}
+	return Purchase{Claim: "general-a", Candidates: candidates, Spec: spec, Settle: time.Second}
+}
+
+// What is left costs more than the machine may: that says what it is, and why the plan fails.
+func TestBuyerStopsAtTheMostThatMachineMayCost(t *testing.T) {
+	l := &seller{refuses: map[string]error{"Standard_D8s_v5": unavailable.NewFailure("SkuNotAvailable", "", nil)}}
+	p, most := purchase(), model.USD(1.5)
+	p.MostPrice = &most
+	_, err := buyerOf(t, l).Buy(t.Context(), p)
+	var dear *TooDear
+	if !errors.As(err, &dear) || dear.Next.SKU.Name != "Standard_D2s_v5" || dear.Most != most ||
+		dear.Failure == nil || dear.Failure.Code != "SkuNotAvailable" {
+		t.Errorf("got %v, want that the second size is too dear", err)
+	}
+	if !slices.Equal(l.asked, []string{"Standard_D8s_v5"}) {
+		t.Errorf("asked for %v, want what costs no more than it may", l.asked)
+	}
 }

@@ -93,7 +93,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{Env: armtest.New(t, options...), server: "v1.35.1-eks-1"}
+		w := &world{Env: armtest.New(t, append([]func(*armsim.Config){fewSizes}, options...)...), server: "v1.35.1-eks-1"}
 		w.config = config.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: armtest.Certificate(),
 			BootstrapToken: jointoken.New("abcdef.0123456789abcdef"), KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", DNSServiceIP: "10.0.0.10",
@@ -114,6 +114,11 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 		test(t, w)
 		w.stop()
 	})
+}
+
+// fewSizes is for tests of something else: every provider that starts reads all sizes.
+func fewSizes(c *armsim.Config) {
+	c.Sizes = []string{"Standard_D2*_v5", "Standard_D4*_v5", "Standard_D8*_v5", "Standard_E4s_v5", "Standard_NC6s_v3"}
 }
 
 // start makes a port on the simulated Azure, as a new process would.
@@ -414,7 +419,7 @@ func TestInstanceTypesKeepLabelsAndUnavailableOfferings(t *testing.T) {
 				t.Errorf("offering %s %s: available %v", o.Zone(), o.CapacityType(), o.Available)
 			}
 		}
-	})
+	}, func(c *armsim.Config) { c.Sizes = nil })
 }
 
 func TestPlannerCatalogHasDiskSlotsAndQuotas(t *testing.T) {
