@@ -178,7 +178,11 @@ func (s *seller) Get(context.Context, string) (Machine, error) {
 }
 
 func (s *seller) Start(_ context.Context, spec NodeSpec) (Machine, error) {
-	s.asked = append(s.asked, spec.SKU.Name)
+	name := spec.SKU.Name
+	if spec.Again {
+		name += " again"
+	}
+	s.asked = append(s.asked, name)
 	if err := s.refuses[spec.SKU.Name]; err != nil {
 		return Machine{}, err
 	}
@@ -219,5 +223,97 @@ func TestBuyerStopsAtTheMostThatMachineMayCost(t *testing.T) {
 	}
 	if !slices.Equal(l.asked, []string{"Standard_D8s_v5"}) {
 		t.Errorf("asked for %v, want what costs no more than it may", l.asked)
+	}
+}
+
+// A machine that an earlier call or process has bought is not bought again, and is followed
+// as long as something is left to do. One that failed goes, and what it was is not offered.
+func TestMachineOfEarlierCallIsNotBoughtAgain(t *testing.T) {
+	failure := unavailable.NewFailure("AllocationFailed", "", nil)
+	for name, c := range map[string]struct {
+		state           State
+		missing         []string
+		failure         *unavailable.Failure
+		found, followed bool
+	}{
+		"it runs":                     {Succeeded, nil, nil, true, false},
+		"it runs and lacks a thing":   {Succeeded, []string{"cse"}, nil, true, true},
+		"it is being made":            {Creating, nil, nil, true, true},
+		"a later change of it failed": {Failed, nil, nil, true, false},
+		"it failed":                   {Failed, nil, failure, false, false},
+	} {
+		m := Machine{Claim: "general-a", Size: "Standard_D8s_v5", State: c.state, Missing: c.missing, CapacityType: model.OnDemand}
+		l := &failing{single{machine: m}, c.failure}
+		b := buyerOf(t, l)
+		got, err := b.existing(t.Context(), "general-a")
+		if (err == nil) != c.found || (got.Claim != "") != c.found || errors.Is(err, ErrNotFound) == c.found || (l.deleted == 0) != c.found {
+			t.Errorf("%s: %+v, %v, deleted %d times; want it found: %t", name, got, err, l.deleted, c.found)
+		}
+		if followed := b.watcher.pending["general-a"] != nil; followed != c.followed {
+			t.Errorf("%s: followed %t, want %t", name, followed, c.followed)
+		}
+		if why, _ := b.offerings.Unavailable(&twoSizes()[0], instancetype.ZoneLabel("eastus", ""), model.OnDemand); (why == "") != c.found {
+			t.Errorf("%s: unavailable because of %q", name, why)
+		}
+	}
+}
+
+// What Azure refuses gives its quota back, and leaves nothing behind. A call that was given
+// up does not know what Azure did.
+func TestRefusedMachineGivesItsQuotaBack(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		err  error
+		left int64
+	}{
+		"refused":                 {t.Context(), unavailable.NewFailure("SkuNotAvailable", "", nil), 10},
+		"no answer":               {t.Context(), errors.New("no answer"), 10},
+		"given up":                {ended, context.Canceled, 2},
+		"refused before given up": {ended, unavailable.NewFailure("SkuNotAvailable", "", nil), 10},
+	} {
+		b := buyerOf(t, &seller{refuses: map[string]error{"Standard_D8s_v5": c.err}})
+		b.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
+		b.quota.Take(ResourceName("general-a"), []model.QuotaUse{{Quota: "f", Amount: 8}})
+		_, failure, err := b.attempt(c.ctx, NodeSpec{Claim: "general-a", SKU: &twoSizes()[0]}, time.Second)
+		if (failure == nil) == (err == nil) {
+			t.Errorf("%s: %v, %v, want one of them", name, failure, err)
+		}
+		if n, _ := b.quota.Left("f"); n != c.left {
+			t.Errorf("%s: %d cores left, want %d", name, n, c.left)
+		}
+	}
+}
+
+// The next candidate is asked for after a refusal, as a second choice, and what Azure has
+// accepted is billed from now on.
+func TestBuyerTakesTheNextAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &seller{refuses: map[string]error{"Standard_D8s_v5": unavailable.NewFailure("SkuNotAvailable", "", nil)}}
+		b := buyerOf(t, l)
+		m, err := b.Buy(t.Context(), purchase())
+		if err != nil || m.Size != "Standard_D2s_v5" || m.Created.IsZero() || !slices.Equal(l.asked, []string{"Standard_D8s_v5", "Standard_D2s_v5 again"}) {
+			t.Errorf("%+v, %v, asked %v", m, err, l.asked)
+		}
+		if _, err := b.Buy(t.Context(), purchase()); err != nil || len(l.asked) != 2 {
+			t.Errorf("once more: %v, asked %v, want the machine that it has", err, l.asked)
+		}
+	})
+}
+
+// A call that gets nothing says how often it has asked and why, and removes what is left.
+func TestRefusedBuyerSaysWhatItHasTried(t *testing.T) {
+	refusal := unavailable.NewFailure("SkuNotAvailable", "", nil)
+	l := &seller{refuses: map[string]error{"Standard_D8s_v5": refusal, "Standard_D2s_v5": refusal}}
+	_, err := buyerOf(t, l).Buy(t.Context(), purchase())
+	var refused *Refused
+	if !errors.As(err, &refused) || refused.Attempts != 2 || refused.Claim != "general-a" || !errors.Is(err, refusal) || l.deleted != 1 {
+		t.Errorf("%v, deleted %d times", err, l.deleted)
+	}
+	p := purchase()
+	p.Candidates = nil
+	if _, err := buyerOf(t, l).Buy(t.Context(), p); !errors.Is(err, ErrNoCandidate) || l.deleted != 1 {
+		t.Errorf("nothing to ask for: %v, deleted %d times", err, l.deleted)
 	}
 }

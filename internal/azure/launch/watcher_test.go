@@ -2,13 +2,18 @@ package launch
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // Azure's lists lag: a machine that was missed, seen again and missed once more is not gone
@@ -84,5 +89,105 @@ func TestAKSMachineOfFailedBootIsKept(t *testing.T) {
 	counted := b.watcher.metrics.failed[true].WithLabelValues("", "Standard_D4s_v5", "0", "", "", phaseAsync, "VMExtensionProvisioningError")
 	if n := testutil.ToFloat64(counted); n != 1 {
 		t.Errorf("counted %v times, want once", n)
+	}
+}
+
+// late is a machine that has been accepted, followed by a watcher on a region with a quota of
+// ten cores, of which it takes eight.
+func late(t *testing.T, l Launcher) (*Watcher, *followed) {
+	t.Helper()
+	w := buyerOf(t, l).watcher
+	w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
+	m := Machine{Claim: "general-a", Size: "Standard_D8s_v5", CapacityType: model.OnDemand, State: Creating}
+	w.Follow(m)
+	return w, w.pending[m.Claim]
+}
+
+// left is what is left of the region's quota.
+func left(w *Watcher) int64 {
+	n, _ := w.quota.Left("f")
+	return n
+}
+
+// lost is what becomes of a machine that cannot be had after all.
+func lost() Outcome { return Outcome{Failure: unavailable.NewFailure("AllocationFailed", "", nil)} }
+
+// What becomes of a machine that was removed meanwhile is not taken for what becomes of the
+// next one of the same claim.
+func TestOutcomeOfRemovedMachineIsNotThatOfTheNext(t *testing.T) {
+	l := &single{}
+	w, old := late(t, l)
+	w.Forget("general-a")
+	w.Follow(Machine{Claim: "general-a", Size: "Standard_D2s_v5"})
+	for _, o := range []Outcome{lost(), {Done: true}} {
+		w.conclude(t.Context(), old, Machine{}, o)
+		if w.pending["general-a"] == nil || l.deleted > 0 {
+			t.Errorf("%+v: followed %t, deleted %d times; want the next machine untouched", o, w.pending["general-a"] != nil, l.deleted)
+		}
+	}
+}
+
+// While a call buys for a claim, a failure of the machine that it has found is for it to act
+// on; that the machine runs is noted all the same.
+func TestFailureOfMachineThatACallLooksAtIsLeftToIt(t *testing.T) {
+	l := &single{}
+	w, f := late(t, l)
+	defer w.Handle("general-a")()
+	w.conclude(t.Context(), f, Machine{}, lost())
+	if w.pending["general-a"] == nil || l.deleted > 0 || left(w) != 2 {
+		t.Errorf("followed %t, deleted %d times, %d cores left", w.pending["general-a"] != nil, l.deleted, left(w))
+	}
+	w.conclude(t.Context(), f, Machine{}, Outcome{Done: true})
+	if w.pending["general-a"] != nil {
+		t.Error("the machine that runs is still followed")
+	}
+}
+
+// A machine that fails late is removed once its claim's owner has heard of it, which is tried
+// until it works. Then its quota is free, and what it was is known not to be had.
+func TestLateFailureIsToldBeforeItsMachineGoes(t *testing.T) {
+	l := &single{}
+	w, f := late(t, l)
+	var told []string
+	deaf := true
+	w.OnFailed(func(_ context.Context, claim string, failure *unavailable.Failure) error {
+		told = append(told, claim+" "+failure.Code)
+		if deaf {
+			return errors.New("nobody there")
+		}
+		return nil
+	})
+	w.conclude(t.Context(), f, Machine{}, lost())
+	if w.pending["general-a"] != f || l.deleted > 0 || left(w) != 2 {
+		t.Errorf("not heard: followed %t, deleted %d times, %d cores left", w.pending["general-a"] == f, l.deleted, left(w))
+	}
+	deaf = false
+	w.conclude(t.Context(), f, Machine{}, lost())
+	if w.pending["general-a"] != nil || l.deleted != 1 || left(w) != 10 {
+		t.Errorf("heard: followed %t, deleted %d times, %d cores left", w.pending["general-a"] != nil, l.deleted, left(w))
+	}
+	if want := []string{"general-a AllocationFailed", "general-a AllocationFailed"}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	sku, _ := w.catalog.SKU("Standard_D8s_v5")
+	if why, _ := w.offerings.Unavailable(sku, instancetype.ZoneLabel("eastus", ""), model.OnDemand); why == "" {
+		t.Error("what failed is offered as before")
+	}
+	counted := w.metrics.failed[false].WithLabelValues("", "Standard_D8s_v5", "0", "on-demand", "", phaseAsync, "AllocationFailed")
+	if n := testutil.ToFloat64(counted); n != 1 {
+		t.Errorf("counted as failed %v times, want once", n)
+	}
+}
+
+// undeletable is a launcher whose machine cannot be removed.
+type undeletable struct{ single }
+
+func (u *undeletable) Delete(context.Context, string) error { return errors.New("not now") }
+
+func TestFailedMachineThatStaysIsLookedAtAgain(t *testing.T) {
+	w, f := late(t, &undeletable{})
+	w.conclude(t.Context(), f, Machine{}, lost())
+	if w.pending["general-a"] != f || left(w) != 2 {
+		t.Errorf("followed %t, %d cores left, want it followed and its cores taken", w.pending["general-a"] == f, left(w))
 	}
 }
