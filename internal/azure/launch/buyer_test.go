@@ -186,9 +186,14 @@ func (s *seller) Start(_ context.Context, spec NodeSpec) (Machine, error) {
 	if err := s.refuses[spec.SKU.Name]; err != nil {
 		return Machine{}, err
 	}
-	s.sold = &Machine{Claim: spec.Claim, Size: spec.SKU.Name, State: Succeeded, CapacityType: spec.CapacityType}
-	return *s.sold, nil
+	m := Machine{Claim: spec.Claim, Size: spec.SKU.Name, State: Creating, CapacityType: spec.CapacityType}
+	runs := m
+	runs.State = Succeeded
+	s.sold = &runs
+	return m, nil
 }
+
+func (s *seller) List(context.Context) ([]Machine, error) { return nil, nil }
 
 func (s *seller) Delete(context.Context, string) error {
 	s.deleted++
