@@ -99,11 +99,8 @@ func later(b bool) int {
 	return 0
 }
 
-// turnOf orders zones from a starting point; zones are numbered from 1 to 3.
+// turnOf orders zones from a starting point; zones are numbered from 1 to 3, and 0 is none.
 func turnOf(zone string, first int) int {
-	if zone == "" {
-		return 0
-	}
 	return (int(zone[len(zone)-1]-'0') + first) % 3
 }
 

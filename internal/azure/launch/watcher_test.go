@@ -3,7 +3,10 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,4 +193,117 @@ func TestFailedMachineThatStaysIsLookedAtAgain(t *testing.T) {
 	if w.pending["general-a"] != f || left(w) != 2 {
 		t.Errorf("followed %t, %d cores left, want it followed and its cores taken", w.pending["general-a"] == f, left(w))
 	}
+}
+
+// While any call buys for a claim, the claim is for calls to act on.
+func TestClaimIsHandledUntilItsLastCallEnds(t *testing.T) {
+	w := buyerOf(t, &single{}).watcher
+	first, second := w.Handle("general-a"), w.Handle("general-a")
+	if first(); !w.isHandled("general-a") {
+		t.Error("a call still buys for the claim")
+	}
+	if second(); w.isHandled("general-a") || len(w.handled) > 0 {
+		t.Error("no call buys for the claim any more")
+	}
+}
+
+// listing is a launcher whose machines an earlier process has left.
+type listing struct {
+	single
+	machines []Machine
+	errs     int // how often it does not answer at first
+}
+
+func (l *listing) List(context.Context) ([]Machine, error) {
+	if l.errs--; l.errs >= 0 {
+		return nil, errors.New("no answer")
+	}
+	return l.machines, nil
+}
+
+func (l *listing) Get(_ context.Context, claim string) (Machine, error) {
+	for _, m := range l.machines {
+		if m.Claim == claim {
+			return m, nil
+		}
+	}
+	return Machine{}, ErrNotFound
+}
+
+// What an earlier process left undone is seen through: machines that are being made, have
+// failed or lack something, and that no call looks at. That is tried until Azure answers.
+func TestWhatEarlierProcessLeftIsSeenThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listing{errs: 2, machines: []Machine{
+			{Claim: "made", State: Creating, Size: "Standard_D8s_v5"}, {Claim: "failed", State: Failed}, {Claim: "lacks", State: Succeeded, Missing: []string{"cse"}},
+			{Claim: "runs", State: Succeeded}, {Claim: "handled", State: Creating},
+		}}
+		w := buyerOf(t, l).watcher
+		w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
+		defer w.Handle("handled")()
+		for range 2 {
+			if err := w.resume(t.Context()); err == nil {
+				t.Fatal("resumed without an answer")
+			}
+		}
+		if err := w.resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := slices.Sorted(maps.Keys(w.pending)), []string{"failed", "lacks", "made"}; !slices.Equal(got, want) || left(w) != 2 {
+			t.Errorf("followed are %v, want %v; %d cores are left, want 2", got, want, left(w))
+		}
+	})
+}
+
+// A machine is told of once, and followed no longer, when it runs; many are listed, and what a
+// list lacks is asked for by name.
+func TestMachinesAreFollowedUntilTheyRun(t *testing.T) {
+	for _, count := range []int{1, fewMachines, fewMachines + 1} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &listing{}
+			w := buyerOf(t, l).watcher
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); w.Run(ctx) }()
+			synctest.Wait()
+			for i := range count {
+				m := Machine{Claim: fmt.Sprint("general-", i), State: Creating}
+				w.Follow(m)
+				m.State = Succeeded
+				l.machines = append(l.machines, m)
+			}
+			time.Sleep(2*listPoll + time.Millisecond)
+			synctest.Wait()
+			if len(w.pending) > 0 {
+				t.Errorf("of %d machines that run %d are followed still", count, len(w.pending))
+			}
+			stop()
+			<-done
+		})
+	}
+}
+
+// A call whose time is over takes nothing from the next call that waits for the claim's
+// machine, nor from what has forgotten it.
+func TestCallThatEndsLeavesTheNextOneItsOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := buyerOf(t, &single{}).watcher
+		var outcome Outcome
+		var calls sync.WaitGroup
+		calls.Go(func() { w.Await(t.Context(), Machine{Claim: "general-a"}, 2*time.Second) })
+		time.Sleep(time.Second)
+		calls.Go(func() { outcome = w.Await(t.Context(), Machine{Claim: "general-a"}, time.Minute) })
+		time.Sleep(2 * time.Second)
+		w.conclude(t.Context(), w.pending["general-a"], Machine{}, Outcome{Done: true})
+		calls.Wait()
+		if !outcome.Done {
+			t.Error("the second call was not told")
+		}
+		calls.Go(func() { outcome = w.Await(t.Context(), Machine{Claim: "general-a"}, time.Second) })
+		synctest.Wait()
+		w.Forget("general-a")
+		if calls.Wait(); outcome.Done || outcome.Failure != nil {
+			t.Errorf("of a machine that was forgotten: %+v", outcome)
+		}
+	})
 }
