@@ -212,6 +212,7 @@ type listing struct {
 	single
 	machines []Machine
 	errs     int // how often it does not answer at first
+	gets     int
 }
 
 func (l *listing) List(context.Context) ([]Machine, error) {
@@ -222,6 +223,7 @@ func (l *listing) List(context.Context) ([]Machine, error) {
 }
 
 func (l *listing) Get(_ context.Context, claim string) (Machine, error) {
+	l.gets++
 	for _, m := range l.machines {
 		if m.Claim == claim {
 			return m, nil
@@ -255,10 +257,10 @@ func TestWhatEarlierProcessLeftIsSeenThrough(t *testing.T) {
 	})
 }
 
-// A machine is told of once, and followed no longer, when it runs; many are listed, and what a
-// list lacks is asked for by name.
+// A machine is followed no longer when it runs. Few are asked for by name; many are listed,
+// since Azure grants too few requests for them.
 func TestMachinesAreFollowedUntilTheyRun(t *testing.T) {
-	for _, count := range []int{1, fewMachines, fewMachines + 1} {
+	for count, gets := range map[int]int{1: 1, fewMachines: fewMachines, fewMachines + 1: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &listing{}
 			w := buyerOf(t, l).watcher
@@ -274,8 +276,8 @@ func TestMachinesAreFollowedUntilTheyRun(t *testing.T) {
 			}
 			time.Sleep(2*listPoll + time.Millisecond)
 			synctest.Wait()
-			if len(w.pending) > 0 {
-				t.Errorf("of %d machines that run %d are followed still", count, len(w.pending))
+			if len(w.pending) > 0 || l.gets != gets {
+				t.Errorf("of %d machines that run %d are followed still, after %d were asked for by name, want %d", count, len(w.pending), l.gets, gets)
 			}
 			stop()
 			<-done
@@ -304,6 +306,45 @@ func TestCallThatEndsLeavesTheNextOneItsOutcome(t *testing.T) {
 		w.Forget("general-a")
 		if calls.Wait(); outcome.Done || outcome.Failure != nil {
 			t.Errorf("of a machine that was forgotten: %+v", outcome)
+		}
+	})
+}
+
+// What Azure says of a machine decides what becomes of its launch, whatever else is looked at.
+func TestWhatAzureSaysDecidesTheLaunch(t *testing.T) {
+	for name, c := range map[string]struct {
+		state   State
+		failure *unavailable.Failure
+		done    bool
+		want    string // the failure's code
+	}{
+		"it is being made":            {Creating, nil, false, ""},
+		"it runs":                     {Succeeded, nil, true, ""},
+		"it goes":                     {Deleting, nil, false, "MachineGone"},
+		"it failed":                   {Failed, unavailable.NewFailure("AllocationFailed", "", nil), false, "AllocationFailed"},
+		"a later change of it failed": {Failed, nil, true, ""},
+	} {
+		m := Machine{Claim: "general-a", State: c.state}
+		w := buyerOf(t, &failing{single{machine: m}, c.failure}).watcher
+		f := &followed{machine: m, waiter: make(chan Outcome, 1)}
+		w.pending["general-a"] = f
+		w.look(t.Context())
+		var got Outcome
+		if len(f.waiter) > 0 {
+			got = <-f.waiter
+		}
+		if got.Done != c.done || (got.Failure != nil) != (c.want != "") || got.Failure != nil && got.Failure.Code != c.want {
+			t.Errorf("%s: told %+v", name, got)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := buyerOf(t, &listing{}).watcher
+		f := &followed{machine: Machine{Claim: "general-a"}, waiter: make(chan Outcome, 1)}
+		w.pending["general-a"] = f
+		w.look(t.Context())
+		time.Sleep(MissingFor)
+		if w.look(t.Context()); len(f.waiter) == 0 {
+			t.Error("that the machine is not there any more is not told")
 		}
 	})
 }
