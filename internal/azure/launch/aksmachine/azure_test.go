@@ -15,16 +15,21 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// azure answers every request alike, and notes what was asked and sent.
+// azure answers every request alike, PUT with another status where that is set, and notes what
+// was asked and sent.
 type azure struct {
 	status int
+	put    int
 	body   string
 	asked  []string
 	sent   string
@@ -41,8 +46,12 @@ func (a *azure) Do(r *http.Request) (*http.Response, error) {
 		}
 		a.sent = string(text)
 	}
+	status := a.status
+	if r.Method == http.MethodPut && a.put != 0 {
+		status = a.put
+	}
 	return &http.Response{
-		StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)),
+		StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)),
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r,
 	}, nil
 }
@@ -212,6 +221,99 @@ func TestOnlyGPUsOfNVIDIAAreManaged(t *testing.T) {
 		sku := &instancetype.SKU{Name: name, Size: size, GPUs: 1}
 		if p := gpus(launch.NodeSpec{SKU: sku, Class: &nodeclass.NodeClass{NVIDIAManagement: "Managed"}}); p.Driver != "Install" || (p.NVIDIA != nil) != managed {
 			t.Errorf("%s: %+v, want it managed: %t", name, p, managed)
+		}
+	}
+}
+
+// A machine that is there is never changed by asking for it once more; of a batch AKS is told
+// each machine.
+func TestMachineIsMadeOnlyWhereThereIsNone(t *testing.T) {
+	a := &azure{status: http.StatusOK, body: `{}`}
+	c := a.launcher(t).clients.Machines
+	if err := c.put(t.Context(), "general-a", machine{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a.header.Get("If-None-Match") != "*" || a.header.Get("BatchPutMachine") != "" || a.header.Get("AllowSpotVMSystemNode") != "true" {
+		t.Errorf("alone: sent with %v", a.header)
+	}
+	if err := c.put(t.Context(), "general-a", machine{}, []batchEntry{{MachineName: "general-a", Zones: []string{"1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"batchMachines":[{"machineName":"general-a","zones":["1"],"tags":null}]}`
+	if a.header.Get("If-None-Match") != "" || a.header.Get("BatchPutMachine") != want || a.header.Get("AllowSpotVMSystemNode") != "true" {
+		t.Errorf("in a batch: sent with %v", a.header)
+	}
+}
+
+// Tags are written unless another client was faster; then the machine is read again, some times.
+func TestTagsAreWrittenOverWhatWasRead(t *testing.T) {
+	tagged := func(machine) map[string]string { return map[string]string{"a": "1"} }
+	for name, c := range map[string]struct {
+		etag, match string
+		put, calls  int
+	}{
+		"with a version":       {`"eTag": "x",`, "x", http.StatusOK, 2},
+		"without one":          {"", "", http.StatusOK, 2},
+		"changed all the time": {`"eTag": "x",`, "x", http.StatusPreconditionFailed, 2 * changeAttempts},
+		"refused":              {`"eTag": "x",`, "x", http.StatusConflict, 2},
+	} {
+		a := &azure{status: http.StatusOK, put: c.put, body: `{"properties": {` + c.etag + `"tags": {}}}`}
+		err := a.launcher(t).clients.Machines.changeTags(t.Context(), "general-a", tagged)
+		if (err == nil) != (c.put == http.StatusOK) || launch.Status(err) != 0 && launch.Status(err) != c.put || len(a.asked) != c.calls ||
+			a.header.Get("If-Match") != c.match || a.header.Get("AllowSpotVMSystemNode") != "true" {
+			t.Errorf("%s: %v, asked %v, the last time with %v", name, err, a.asked, a.header)
+		}
+	}
+}
+
+// Of a batch that failed as a whole AKS may have made some machines; one that AKS has refused
+// by itself, or that goes, is none of them.
+func TestMachineOfFailedBatchIsTakenWhereItWasMade(t *testing.T) {
+	failed, own := errors.New("the batch failed"), unavailable.NewFailure("AllocationFailed", "", nil)
+	for name, c := range map[string]struct {
+		batched bool
+		err     error
+		status  int
+		state   string
+		made    bool
+	}{
+		"it was made":            {true, failed, http.StatusOK, "Creating", true},
+		"it goes":                {true, failed, http.StatusOK, "Deleting", false},
+		"it is not there":        {true, failed, http.StatusNotFound, "", false},
+		"it was refused itself":  {true, own, http.StatusOK, "Creating", false},
+		"it was asked for alone": {false, failed, http.StatusOK, "Creating", false},
+	} {
+		a := &azure{status: c.status, body: `{"name": "general-a", "properties": {"provisioningState": "` + c.state + `", "tags": {` + clusterTag + "," + claimTag + `}}}`}
+		l := a.launcher(t)
+		if c.batched {
+			l.batch = newBatcher(Batching{}, l.clients.Machines.put)
+		}
+		if m, made := l.madeAnyway(t.Context(), "general-a", c.err); made != c.made || made && m.Claim != "general-a" {
+			t.Errorf("%s: %+v, %t, want it taken: %t", name, m, made, c.made)
+		}
+	}
+}
+
+// What a machine is, is read from AKS alone, so that every process sees the same.
+func TestMachineIsWhatAKSSaysOfIt(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const id = "/subscriptions/s/resourceGroups/G/providers/Microsoft.Compute/virtualMachines/aks-p-general-a-12345678-vm"
+	provider := "azure://" + strings.Replace(id, "/G/", "/g/", 1)
+	for text, want := range map[string]launch.Machine{
+		`"zones": ["2"], "properties": {"priority": "spot", "provisioningState": "Succeeded", "hardware": {"vmSize": "Standard_D4s_v5"}, "resourceId": "` + id + `",
+			"status": {"creationTimestamp": "2026-01-02T03:04:05Z", "driftAction": "Recreate"}, `: {
+			Zone: "2", CapacityType: model.Spot, State: launch.Succeeded, Size: "Standard_D4s_v5", ProviderID: provider, Created: created, Drifted: true,
+		},
+		`"properties": {"priority": "Regular", "resourceId": "` + id + `", "status": {"driftAction": "Synced"}, `: {
+			CapacityType: model.OnDemand, State: launch.Creating, ProviderID: provider,
+		},
+		`"properties": {"resourceId": "` + id + `", `: {CapacityType: model.OnDemand, State: launch.Creating, ProviderID: provider},
+	} {
+		a := &azure{status: http.StatusOK, body: `{"name": "general-a", ` + text + `"tags": {` + clusterTag + "," + claimTag + `, "karpenter.sh_nodepool": "general"}}}`}
+		got, err := a.launcher(t).Get(t.Context(), "general-a")
+		want.Claim, want.Pool, want.AKS, want.Tags, want.ImageID = "general-a", "general", true, got.Tags, got.ImageID
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
 		}
 	}
 }
