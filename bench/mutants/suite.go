@@ -60,29 +60,34 @@ func (r Runner) Prepare(ctx context.Context, targets []Target, all []Mutant) (*S
 
 // measure runs each test alone and writes down how long it takes and what it reaches.
 func (s *Suite) measure(ctx context.Context) error {
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	var tests []timedTest
 	for _, b := range s.binaries {
 		names, err := b.list(ctx)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			group.Go(func() error {
-				began := time.Now()
-				reached, err := b.record(ctx, name, s.runner.Timeout)
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				for _, n := range reached {
-					s.reached[n] = append(s.reached[n], timedTest{b, name, time.Since(began)})
-				}
-				return nil
-			})
+			tests = append(tests, timedTest{binary: b, name: name})
 		}
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, t := range tests {
+		group.Go(func() error {
+			began := time.Now()
+			reached, err := t.binary.record(ctx, t.name, s.runner.Timeout)
+			if err != nil {
+				return err
+			}
+			t.took = time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, n := range reached {
+				s.reached[n] = append(s.reached[n], t)
+			}
+			return nil
+		})
 	}
 	return group.Wait()
 }
