@@ -178,7 +178,7 @@ func (b *Buyer) try(ctx context.Context, p *Purchase, c Candidate, t *tries) (Ma
 	t.made++
 	t.ofType[c.Offering.CapacityType]++
 	m, failure, err := b.attemptAgain(ctx, s, c, p.Settle)
-	if err != nil || failure == nil {
+	if failure == nil {
 		return m, err == nil, err
 	}
 	t.last = failure
@@ -265,7 +265,7 @@ func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (
 // attemptAgain is attempt, and once more where the refusal passes.
 func (b *Buyer) attemptAgain(ctx context.Context, s NodeSpec, c Candidate, settle time.Duration) (Machine, *unavailable.Failure, error) {
 	m, failure, err := b.attempt(ctx, s, settle)
-	if err == nil && failure != nil && failure.AskAgain() && b.quota.Take(ResourceName(s.Claim), c.Offering.Quotas) {
+	if failure != nil && failure.AskAgain() && b.quota.Take(ResourceName(s.Claim), c.Offering.Quotas) {
 		s.Again = true
 		return b.attempt(ctx, s, settle)
 	}

@@ -250,12 +250,17 @@ func TestMachineOfEarlierCallIsNotBoughtAgain(t *testing.T) {
 		m := Machine{Claim: "general-a", Size: "Standard_D8s_v5", State: c.state, Missing: c.missing, CapacityType: model.OnDemand}
 		l := &failing{single{machine: m}, c.failure}
 		b := buyerOf(t, l)
+		b.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
+		b.quota.Take(ResourceName("general-a"), []model.QuotaUse{{Quota: "f", Amount: 8}})
 		got, err := b.existing(t.Context(), "general-a")
 		if (err == nil) != c.found || (got.Claim != "") != c.found || errors.Is(err, ErrNotFound) == c.found || (l.deleted == 0) != c.found {
 			t.Errorf("%s: %+v, %v, deleted %d times; want it found: %t", name, got, err, l.deleted, c.found)
 		}
 		if followed := b.watcher.pending["general-a"] != nil; followed != c.followed {
 			t.Errorf("%s: followed %t, want %t", name, followed, c.followed)
+		}
+		if n, _ := b.quota.Left("f"); (n == 10) == c.found {
+			t.Errorf("%s: %d cores are left", name, n)
 		}
 		if why, _ := b.offerings.Unavailable(&twoSizes()[0], instancetype.ZoneLabel("eastus", ""), model.OnDemand); (why == "") != c.found {
 			t.Errorf("%s: unavailable because of %q", name, why)

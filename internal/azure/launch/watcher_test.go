@@ -144,6 +144,10 @@ func TestFailureOfMachineThatACallLooksAtIsLeftToIt(t *testing.T) {
 	if w.pending["general-a"] != nil {
 		t.Error("the machine that runs is still followed")
 	}
+	// What Azure says an hour later counts it.
+	if w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now().Add(time.Hour)); left(w) != 10 {
+		t.Errorf("%d cores are left of what Azure says are 10", left(w))
+	}
 }
 
 // A machine that fails late is removed once its claim's owner has heard of it, which is tried
@@ -324,7 +328,7 @@ func TestWhatAzureSaysDecidesTheLaunch(t *testing.T) {
 		"it failed":                   {Failed, unavailable.NewFailure("AllocationFailed", "", nil), false, "AllocationFailed"},
 		"a later change of it failed": {Failed, nil, true, ""},
 	} {
-		m := Machine{Claim: "general-a", State: c.state}
+		m := Machine{Claim: "general-a", State: c.state, AKS: true}
 		w := buyerOf(t, &failing{single{machine: m}, c.failure}).watcher
 		f := &followed{machine: m, waiter: make(chan Outcome, 1)}
 		w.pending["general-a"] = f
@@ -392,4 +396,27 @@ func TestMachineIsFinishedAfterGrowingPauses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However many machines come to be followed meanwhile, Azure is asked no more often than it
+// grants.
+func TestLooksAreNoMoreThanAzureGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listing{machines: []Machine{{Claim: "general-a", State: Creating}}}
+		w := buyerOf(t, l).watcher
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		synctest.Wait()
+		for range 100 {
+			w.Follow(l.machines[0])
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if most := int(time.Second/NewPoll) + 1; l.gets == 0 || l.gets > most {
+			t.Errorf("asked %d times within a second, want %d at most", l.gets, most)
+		}
+		stop()
+		<-done
+	})
 }
