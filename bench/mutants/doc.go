@@ -9,9 +9,9 @@
 // All mutants of a package are compiled into its tests at once, each behind a switch that an
 // environment variable turns on. Each test is run once to see which of them would make a
 // difference in it, and then only these tests are run against each mutant, the fastest
-// first. What a switch cannot express, such as a panic at a function's end, is compiled on
-// its own. Switched so, a field's value that is dropped is not evaluated either, and a call
-// that is dropped may leave a variable unused, which on its own would not compile.
+// first. What a switch cannot express, such as the loss of a panic at a function's end, is
+// compiled on its own. Behind a switch a loss may also leave a variable unused, which on its
+// own would not compile.
 //
 //   - site.go, visit.go: the mutants of a package
 //   - guard.go, switches.go.txt: their switches

@@ -30,7 +30,7 @@ type options struct {
 func run(ctx context.Context) error {
 	only := flag.String("only", "", "regular expression: only packages whose folder matches")
 	match := flag.String("match", "", "regular expression: only mutants whose name matches, all of them")
-	n := flag.Int("n", 20, "how many mutants of each package to judge; 0: all (hours)")
+	n := flag.Int("n", 20, "how many mutants of each package to judge; 0: all")
 	seed := flag.Uint64("seed", 1, "of the choice")
 	list := flag.Bool("list", false, "print the mutants that would be judged, and judge none")
 	timeout := flag.Duration("timeout", 15*time.Minute, "after which tests of a package count as failed")
