@@ -27,7 +27,8 @@ func (r Runner) judgeAlone(ctx context.Context, m Mutant, tests []string) (Outco
 		return "", err
 	}
 	for _, dir := range tests {
-		out, err := r.command(ctx, "test", "-vet=off", "-failfast", "-timeout", r.Timeout.String(), "-overlay", overlay, "./"+dir).CombinedOutput()
+		args := []string{"test", "-vet=off", "-failfast", "-timeout", r.Timeout.String(), "-overlay", overlay, "./" + dir}
+		out, err := r.command(ctx, args...).CombinedOutput()
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
