@@ -49,7 +49,7 @@ func (a *azure) Do(r *http.Request) (*http.Response, error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	if r.Method == http.MethodPut {
+	if r.Method == http.MethodPut || status == http.StatusAccepted {
 		header.Set("Azure-AsyncOperation", "https://management.azure.com/operations/put")
 	}
 	return &http.Response{
