@@ -48,8 +48,8 @@
 // where the plan put them. Until a machine is there and the scheduler has come to
 // rest, the pods that have a place on it are not planned again and their room is
 // kept (reservations.go). What is left over then is planned at once. So that they do
-// land there, pods are nominated for their node once it has registered
-// (nominations.go).
+// land there, pods are nominated for their node once it has registered, the largest
+// first (nominees.go, nominations.go).
 //
 //   - batch.go, expectedpods.go, owners.go: when a batch closes
 //   - triggers.go: what opens one
@@ -59,7 +59,7 @@
 //   - draft.go and package nodeclaims: a planned node as a NodeClaim
 //   - verify.go, apply.go, expectedclaims.go: each claim is created once, if it still holds
 //   - reservations.go: pods that have a place on a node that is on its way
-//   - nominations.go: the scheduler is told of those places
+//   - nominees.go, nominations.go: the scheduler is told of those places
 //   - backoff.go, misfit.go: pods whose last purchases came to nothing, and why
 //   - uninitialized.go: nodes that do not become able to run pods
 //   - report.go and package metrics: what is reported, and where
