@@ -32,8 +32,8 @@ func general() launch.NodeSpec {
 	}
 }
 
-// What Azure is told about a machine: its disk and interface end with it, nobody signs in with
-// a password, and its serial log is kept. Whatever differs is there because of one setting.
+// What Azure is told about a machine: its disk and interface end with it, it takes no passwords
+// and its serial log is kept. Whatever differs is there because of one setting.
 func TestMachineBodyBySetting(t *testing.T) {
 	const base = `{"location":"","properties":{` +
 		`"diagnosticsProfile":{"bootDiagnostics":{"enabled":true}},"hardwareProfile":{"vmSize":"Standard_D4s_v5"},` +
