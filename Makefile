@@ -213,7 +213,7 @@ scale-objects: lab ## Both engines on clusters of 500 to 5,000 nodes as objects 
 	@$(GO) run ./bench/cmd/objects $(OBJECTS)
 
 .PHONY: mutants
-mutants: ## Take single lines away and say which losses no test notices (minutes to prepare, then seconds a mutant; hours for all); MUTANTS='-only launch -n 50 -seed 2'.
+mutants: ## Take single lines away and say which losses no test notices (hours for all); MUTANTS='-only launch -n 50 -seed 2'.
 	@$(GO) run ./bench/cmd/mutants $(MUTANTS)
 
 .PHONY: decisions

@@ -73,15 +73,15 @@ type Options struct {
 // Turn lets one engine do a course, and leaves an empty lab.
 func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Options) (result *Result, err error) {
 	name := filepath.Join(opts.Dir, fmt.Sprintf("%s-%s-%d", course.Name, engine, opts.Turn))
-	c, err := l.Run(ctx, engine, name+".log")
-	if err != nil {
-		return nil, err
-	}
 	timeline, err := os.Create(name + ".tsv")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, timeline.Close()) }()
+	c, err := l.Run(ctx, engine, name+".log")
+	if err != nil {
+		return nil, err
+	}
 	t := &turn{Lab: l, course: course, controller: c, timeline: timeline, result: &Result{Course: course.Name, Engine: engine}}
 	if t.kube, err = kubernetes.NewForConfig(l.Config); err != nil {
 		return nil, err

@@ -40,10 +40,10 @@ type Options struct {
 	// first feasible one. Zero takes the first; seconds make large batches wait
 	// without making them much cheaper.
 	PlanBudget time.Duration
-	// NominatePods writes the planned node into each pod's
-	// status.nominatedNodeName, so that the scheduler follows the plan where it
-	// can (engine nap). Without it the scheduler spreads pods over new nodes its
-	// own way, and a tight plan needs a node more now and then.
+	// NominatePods writes the planned node into the status.nominatedNodeName of pods, the
+	// largest first, so that the scheduler follows the plan where it can (engine nap). It
+	// takes at most half of KubeClientQPS. Without it the scheduler spreads pods over new
+	// nodes its own way, and a tight plan needs a node more now and then.
 	NominatePods bool
 	// ConsolidationBudget is the time for the search of one decision about
 	// nodes to remove, Terms are what a command must be worth (engine nap). The gate

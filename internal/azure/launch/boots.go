@@ -52,7 +52,7 @@ func (b *Boots) Forget(claim string) {
 // BootFailureIn reads from an error of Azure why a machine's provisioning failed; false
 // when the error is about something else, such as capacity.
 func BootFailureIn(code, message string) (BootFailure, bool) {
-	if r, _ := bootresult.Parse(message); r.Failed() {
+	if r, ok := bootresult.Parse(message); ok && r.Failed() {
 		return BootFailure{ExitCode: r.ExitCode, Text: r.String()}, true
 	}
 	if strings.HasPrefix(code, "VMExtension") {

@@ -101,6 +101,9 @@ func later(b bool) int {
 
 // turnOf orders zones from a starting point; zones are numbered from 1 to 3, and 0 is none.
 func turnOf(zone string, first int) int {
+	if zone == "" { // a catalogue from elsewhere must not end the controller
+		return 0
+	}
 	return (int(zone[len(zone)-1]-'0') + first) % 3
 }
 

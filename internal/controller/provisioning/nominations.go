@@ -51,7 +51,8 @@ const nominator = "nap-nominator"
 // nominateAtOnce bounds the requests that are made at once.
 const nominateAtOnce = 16
 
-// newNominations writes at most so many nominations a second.
+// newNominations writes at most so many nominations a second, and after a pause those of a
+// quarter of a second at once.
 func newNominations(clients Clients, clk clock.Clock, perSecond int) *nominations {
 	return &nominations{
 		nominees: newNominees(clk), clients: clients, wake: make(chan struct{}, 1),
