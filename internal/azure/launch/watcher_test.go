@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,7 +217,7 @@ type listing struct {
 	single
 	machines []Machine
 	errs     int // how often it does not answer at first
-	gets     int
+	gets     atomic.Int32
 }
 
 func (l *listing) List(context.Context) ([]Machine, error) {
@@ -227,7 +228,7 @@ func (l *listing) List(context.Context) ([]Machine, error) {
 }
 
 func (l *listing) Get(_ context.Context, claim string) (Machine, error) {
-	l.gets++
+	l.gets.Add(1)
 	for _, m := range l.machines {
 		if m.Claim == claim {
 			return m, nil
@@ -264,24 +265,24 @@ func TestWhatEarlierProcessLeftIsSeenThrough(t *testing.T) {
 // A machine is followed no longer when it runs. Few are asked for by name; many are listed,
 // since Azure grants too few requests for them.
 func TestMachinesAreFollowedUntilTheyRun(t *testing.T) {
-	for count, gets := range map[int]int{1: 1, fewMachines: fewMachines, fewMachines + 1: 0} {
+	for count, gets := range map[int]int32{1: 1, fewMachines: fewMachines, fewMachines + 1: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &listing{}
 			w := buyerOf(t, l).watcher
-			ctx, stop := context.WithCancel(t.Context())
-			done := make(chan struct{})
-			go func() { defer close(done); w.Run(ctx) }()
-			synctest.Wait()
 			for i := range count {
 				m := Machine{Claim: fmt.Sprint("general-", i), State: Creating}
 				w.Follow(m)
 				m.State = Succeeded
 				l.machines = append(l.machines, m)
 			}
+			// The watcher starts when all are followed: it looks as soon as it hears of the first.
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); w.Run(ctx) }()
 			time.Sleep(2*listPoll + time.Millisecond)
 			synctest.Wait()
-			if len(w.pending) > 0 || l.gets != gets {
-				t.Errorf("of %d machines that run %d are followed still, after %d were asked for by name, want %d", count, len(w.pending), l.gets, gets)
+			if len(w.pending) > 0 || l.gets.Load() != gets {
+				t.Errorf("of %d machines that run %d are followed still, after %d were asked for by name, want %d", count, len(w.pending), l.gets.Load(), gets)
 			}
 			stop()
 			<-done
@@ -413,8 +414,8 @@ func TestLooksAreNoMoreThanAzureGrants(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		if most := int(time.Second/NewPoll) + 1; l.gets == 0 || l.gets > most {
-			t.Errorf("asked %d times within a second, want %d at most", l.gets, most)
+		if gets, most := l.gets.Load(), int32(time.Second/NewPoll)+1; gets == 0 || gets > most {
+			t.Errorf("asked %d times within a second, want %d at most", gets, most)
 		}
 		stop()
 		<-done
