@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -29,6 +31,10 @@ type Figures struct {
 	Memory, Peak int64
 	// PerEvent is the processor time that one change of a pod costs.
 	PerEvent time.Duration
+	// OnePod is the time from the creation of a Deployment of one pod, which fits on no node,
+	// to its NodeClaim, and OnePodCPU the processor time from then until a second after it,
+	// less what the engine takes at rest: medians of several such Deployments.
+	OnePod, OnePodCPU time.Duration
 	// Decision is the time from the moment in which budgets permit to disrupt all nodes until
 	// the first one is; 0 when none was within decisionWithin.
 	Decision, DecisionCPU time.Duration
@@ -38,6 +44,7 @@ type Figures struct {
 const (
 	planWithin     = 10 * time.Minute
 	restFor        = 20 * time.Second
+	settleFor      = 150 * time.Second // what a start sets off is over
 	idleFor        = 60 * time.Second
 	decisionWithin = 5 * time.Minute
 	goneWithin     = 5 * time.Minute
@@ -46,15 +53,24 @@ const (
 // events is how many pods are changed to see what a change costs.
 const events = 1000
 
-// Measure makes a cluster of the size in a lab of its own, below dir, and measures an
-// engine on it.
-func Measure(ctx context.Context, programs onlab.Programs, dir, engine string, size Size) (result *Figures, err error) {
-	name := filepath.Join(dir, fmt.Sprintf("%s-%d", engine, size.Nodes))
+// Options say how a benchmark runs.
+type Options struct {
+	Programs onlab.Programs
+	// Dir is where labs and logs go.
+	Dir string
+	// Profile says that processor profiles of the idle minute and of single pods are
+	// written beside the logs.
+	Profile bool
+}
+
+// Measure makes a cluster of the size in a lab of its own and measures an engine on it.
+func Measure(ctx context.Context, opts Options, engine string, size Size) (result *Figures, err error) {
+	name := filepath.Join(opts.Dir, fmt.Sprintf("%s-%d", engine, size.Nodes))
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		return nil, err
 	}
 	flags := []string{"--nodes", "0", "--default-node-pools", "None"}
-	l, err := onlab.Start(ctx, programs, filepath.Join(name, "lab"), []byte(class), flags...)
+	l, err := onlab.Start(ctx, opts.Programs, filepath.Join(name, "lab"), []byte(class), flags...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,24 +86,26 @@ func Measure(ctx context.Context, programs onlab.Programs, dir, engine string, s
 		return nil, err
 	}
 	defer k.stop()
-	m := &measurement{fleet: f, result: Figures{Size: size, Engine: engine}}
-	err = m.run(ctx, filepath.Join(name, "controller.log"))
+	m := &measurement{fleet: f, dir: name, profiled: opts.Profile, result: Figures{Size: size, Engine: engine}}
+	err = m.run(ctx)
 	return &m.result, err
 }
 
 // measurement is one under way.
 type measurement struct {
 	*fleet
+	dir        string // for logs and profiles
+	profiled   bool
 	result     Figures
 	controller *onlab.Controller
 }
 
-func (m *measurement) run(ctx context.Context, log string) (err error) {
-	if err := m.start(ctx, log); err != nil {
+func (m *measurement) run(ctx context.Context) (err error) {
+	if err := m.start(ctx, filepath.Join(m.dir, "controller.log")); err != nil {
 		return err
 	}
 	defer m.controller.Kill()
-	for _, step := range []func(context.Context) error{m.leave, m.idle, m.change, m.decide} {
+	for _, step := range []func(context.Context) error{m.leave, m.idle, m.change, m.single, m.decide} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -97,7 +115,7 @@ func (m *measurement) run(ctx context.Context, log string) (err error) {
 
 // start starts the controller beside pods that wait, and waits for a NodeClaim for them.
 func (m *measurement) start(ctx context.Context, log string) error {
-	if err := m.kube.Create(ctx, late()); err != nil {
+	if err := m.kube.Create(ctx, late(latePods)); err != nil {
 		return err
 	}
 	if err := m.pause(ctx, restFor); err != nil { // the scheduler looks at them
@@ -132,7 +150,7 @@ func (m *measurement) lateClaims(ctx context.Context) (int, error) {
 
 // leave removes the pods that waited, and what was bought for them.
 func (m *measurement) leave(ctx context.Context) error {
-	if err := m.kube.Delete(ctx, late(), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := m.kube.Delete(ctx, late(latePods), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return err
 	}
 	return until(ctx, "the NodeClaims of pods that are gone, too", goneWithin, func() (bool, error) {
@@ -147,10 +165,12 @@ func (m *measurement) leave(ctx context.Context) error {
 
 // idle measures while nothing changes but leases.
 func (m *measurement) idle(ctx context.Context) error {
-	if err := m.pause(ctx, restFor); err != nil {
+	if err := m.pause(ctx, settleFor); err != nil {
 		return err
 	}
-	took, err := m.cpu(func() error { return m.pause(ctx, idleFor) })
+	took, err := m.cpu(func() error {
+		return m.profile(ctx, "idle", idleFor, func() error { return m.pause(ctx, idleFor) })
+	})
 	if err != nil {
 		return err
 	}
@@ -176,6 +196,91 @@ func (m *measurement) change(ctx context.Context) error {
 	idle := time.Duration(m.result.Idle * float64(time.Since(began)))
 	m.result.PerEvent = max(0, took-idle) / time.Duration(n)
 	return err
+}
+
+// singles is how many Deployments of one pod are measured.
+const singles = 5
+
+// single creates Deployments of one pod, one after the other.
+func (m *measurement) single(ctx context.Context) error {
+	var times, cpu []time.Duration
+	err := m.profile(ctx, "single", singles*8*time.Second, func() error {
+		for range singles {
+			took, used, err := m.onePod(ctx)
+			if err != nil {
+				return err
+			}
+			times, cpu = append(times, took), append(cpu, used)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(times)
+	slices.Sort(cpu)
+	m.result.OnePod, m.result.OnePodCPU = times[singles/2], cpu[singles/2]
+	return nil
+}
+
+// onePod creates a Deployment of one pod and waits for its NodeClaim. Both are gone at the
+// end.
+func (m *measurement) onePod(ctx context.Context) (took, used time.Duration, err error) {
+	claims, err := m.seen.GetInformer(ctx, &v1.NodeClaim{})
+	if err != nil {
+		return 0, 0, err
+	}
+	began, bought := time.Now(), make(chan time.Time, 1)
+	handler, err := claims.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+		c, ok := o.(*v1.NodeClaim)
+		if ok && c.Labels[v1.NodePoolLabelKey] == latePool && !c.CreationTimestamp.Time.Before(began.Truncate(time.Second)) {
+			select {
+			case bought <- time.Now():
+			default:
+			}
+		}
+	}})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, claims.RemoveEventHandler(handler)) }()
+	used, err = m.cpu(func() error {
+		began = time.Now()
+		if err := m.kube.Create(ctx, late(1)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(planWithin):
+			return &lateError{"a NodeClaim for one pod", planWithin}
+		case at := <-bought:
+			took = at.Sub(began)
+		}
+		return m.pause(ctx, time.Second)
+	})
+	used = max(0, used-time.Duration(m.result.Idle*float64(took+time.Second)))
+	if err != nil {
+		return took, used, err
+	}
+	if err := m.leave(ctx); err != nil {
+		return took, used, err
+	}
+	return took, used, m.pause(ctx, restFor/4)
+}
+
+// profile writes profiles of the controller if they are wanted: of its heap, and of its
+// processor time for d while do runs.
+func (m *measurement) profile(ctx context.Context, name string, d time.Duration, do func() error) error {
+	if !m.profiled {
+		return do()
+	}
+	if err := m.controller.Heap(ctx, filepath.Join(m.dir, name+".heap.pprof")); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.controller.Profile(ctx, int(d.Seconds()), filepath.Join(m.dir, name+".pprof")) }()
+	return errors.Join(do(), <-done)
 }
 
 // decide opens the budgets and waits for the first node that is disrupted. The controller

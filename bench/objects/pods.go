@@ -80,8 +80,8 @@ func container(cpu, memory string) corev1.Container {
 const latePods = 50
 
 // late is a Deployment whose pods fit on no node that there is.
-func late() *appsv1.Deployment {
-	replicas, labels := int32(latePods), map[string]string{"app": latePool}
+func late(replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"app": latePool}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: latePool},
 		Spec: appsv1.DeploymentSpec{

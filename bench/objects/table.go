@@ -14,7 +14,7 @@ import (
 func WriteTable(w io.Writer, all []*Figures) error {
 	heads := []string{
 		"nodes", "pods", "NodePools", "engine", "start to first NodeClaim", "CPU until then", "idle, of a core", "memory", "peak",
-		"CPU per changed pod", "budgets open to first disruption", "CPU of that",
+		"CPU per changed pod", "one pod to its NodeClaim", "CPU of it", "budgets open to first disruption", "CPU of that",
 	}
 	var lines [][]string
 	for _, f := range all {
@@ -25,7 +25,7 @@ func WriteTable(w io.Writer, all []*Figures) error {
 		lines = append(lines, []string{
 			fmt.Sprint(f.Nodes), fmt.Sprint(f.Pods), fmt.Sprint(f.Pools), f.Engine, seconds(f.FirstClaim), seconds(f.StartCPU),
 			fmt.Sprintf("%.1f%%", 100*f.Idle), megabytes(f.Memory), megabytes(f.Peak), fmt.Sprintf("%.2f ms", 1e3*f.PerEvent.Seconds()),
-			decision, seconds(f.DecisionCPU),
+			milliseconds(f.OnePod), milliseconds(f.OnePodCPU), decision, seconds(f.DecisionCPU),
 		})
 	}
 	if err := bench.Markdown(w, heads, lines); err != nil {
@@ -34,8 +34,9 @@ func WriteTable(w io.Writer, all []*Figures) error {
 	return writeGrowth(w, all)
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-func megabytes(n int64) string       { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
+func seconds(d time.Duration) string      { return fmt.Sprintf("%.1f s", d.Seconds()) }
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
+func megabytes(n int64) string            { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
 
 // writeGrowth writes the exponents of the figures over the number of nodes: 1 is linear.
 func writeGrowth(w io.Writer, all []*Figures) error {

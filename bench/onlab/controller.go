@@ -32,8 +32,8 @@ type Controller struct {
 const readyWithin = 5 * time.Minute
 
 // Run starts a controller and returns once it is ready. Its log goes to the file. The
-// NodePools are the caller's: it makes none of its own.
-func (l *Lab) Run(ctx context.Context, engine, log string) (*Controller, error) {
+// NodePools are the caller's: it makes none of its own. Flags are more than it needs itself.
+func (l *Lab) Run(ctx context.Context, engine, log string, flags ...string) (*Controller, error) {
 	env, err := cloud.ControllerEnvironment(l.dir)
 	if err != nil {
 		return nil, err
@@ -50,8 +50,9 @@ func (l *Lab) Run(ctx context.Context, engine, log string) (*Controller, error) 
 	c := &Controller{metrics: ports[0]}
 	c.cmd = exec.CommandContext(ctx, l.programs.Controller,
 		"--engine="+engine, "--kubeconfig="+filepath.Join(l.dir, "kubeconfigs", "nap"),
-		"--metrics-bind-address="+ports[0], "--health-probe-bind-address="+ports[1], "--enable-profiling", "--detailed-metrics",
+		"--metrics-bind-address="+ports[0], "--health-probe-bind-address="+ports[1], "--enable-profiling",
 		"--disable-leader-election", "--leader-election-namespace=kube-system", "--log-format=text")
+	c.cmd.Args = append(c.cmd.Args, flags...)
 	c.cmd.Env = append(append(os.Environ(), "DEFAULT_NODE_POOLS=None"), env...)
 	c.cmd.Stdout, c.cmd.Stderr = file, file
 	if err := c.cmd.Start(); err != nil {
@@ -178,7 +179,17 @@ func (c *Controller) Requests(ctx context.Context) (int, error) {
 
 // Profile writes a profile of the processor for so many seconds into a file.
 func (c *Controller) Profile(ctx context.Context, seconds int, path string) error {
-	body, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.metrics, seconds))
+	return c.save(ctx, fmt.Sprintf("profile?seconds=%d", seconds), path)
+}
+
+// Heap writes what is allocated and lives into the file path.
+func (c *Controller) Heap(ctx context.Context, path string) error {
+	return c.save(ctx, "heap?gc=1", path)
+}
+
+// save writes a profile of the controller, as net/http/pprof names it, into a file.
+func (c *Controller) save(ctx context.Context, profile, path string) error {
+	body, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/%s", c.metrics, profile))
 	if err != nil {
 		return fmt.Errorf("profile the controller: %w", err)
 	}

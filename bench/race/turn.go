@@ -78,7 +78,7 @@ func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Opti
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, timeline.Close()) }()
-	c, err := l.Run(ctx, engine, name+".log")
+	c, err := l.Run(ctx, engine, name+".log", "--detailed-metrics")
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (l *Lab) delete(ctx context.Context, kube kubernetes.Interface) error {
 // stopped, and the pods come again. It ends when all but a fiftieth of them run: the
 // scheduler packs less tightly than the plan, and may leave a few without room.
 func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result, error) {
-	c, err := l.Run(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log"))
+	c, err := l.Run(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log"), "--detailed-metrics")
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result,
 		return nil, err
 	}
 	t.result.AllRunning = time.Since(began)
-	if t.controller, err = l.Run(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log")); err != nil {
+	if t.controller, err = l.Run(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log"), "--detailed-metrics"); err != nil {
 		return nil, err
 	}
 	err = t.clear(ctx)

@@ -211,10 +211,13 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(cloud.mode); err != nil {
 		return fmt.Errorf("adding the keeper of the mode: %w", err)
 	}
-	if err := assembly.Register(ctx, karpenter.Deciders{
-		Provisioning: cfg.Options.Engine == EngineKarpenter,
-		Disruption:   cfg.Options.Engine == EngineKarpenter,
-		RepairAlone:  cfg.Options.Engine == EngineNap && !cfg.Options.LegacyNodeRepair,
+	if err := assembly.Register(ctx, karpenter.Scope{
+		Deciders: karpenter.Deciders{
+			Provisioning: cfg.Options.Engine == EngineKarpenter,
+			Disruption:   cfg.Options.Engine == EngineKarpenter,
+			RepairAlone:  cfg.Options.Engine == EngineNap && !cfg.Options.LegacyNodeRepair,
+		},
+		DetailedMetrics: cfg.Options.DetailedMetrics,
 	}); err != nil {
 		return err
 	}

@@ -29,8 +29,12 @@ func run(ctx context.Context) (err error) {
 	engines := flag.String("engines", "karpenter,nap", "which engines are measured: nap, karpenter")
 	controller := flag.String("controller", "bin/nap-controller", "the controller's program")
 	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
+	profile := flag.Bool("profile", false, "write processor profiles of the idle minute and of single pods beside the logs; wants -keep")
 	write := flag.String("write", "", "also write the table into this file, between its marks")
 	flag.Parse()
+	if *profile && *keep == "" {
+		return errors.New("-profile: name the folder for profiles with -keep")
+	}
 	ctrllog.SetLogger(logr.Discard()) // the caches of this program have nothing to tell
 	sizes, err := parse(*nodes)
 	if err != nil {
@@ -52,11 +56,12 @@ func run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(*keep)) }()
 	}
+	opts := objects.Options{Programs: onlab.Programs{Lab: lab, Controller: *controller}, Dir: *keep, Profile: *profile}
 	var all []*objects.Figures
 	for _, n := range sizes {
 		for _, engine := range chosen {
 			fmt.Fprintf(os.Stderr, "%s on %d nodes\n", engine, n)
-			f, err := objects.Measure(ctx, onlab.Programs{Lab: lab, Controller: *controller}, *keep, engine, objects.SizeOf(n))
+			f, err := objects.Measure(ctx, opts, engine, objects.SizeOf(n))
 			if err != nil {
 				return fmt.Errorf("%s on %d nodes: %w", engine, n, err)
 			}

@@ -41,6 +41,13 @@ type Deciders struct {
 	RepairAlone bool
 }
 
+// Scope is what an assembly runs.
+type Scope struct {
+	Deciders
+	// DetailedMetrics keeps the metrics of single nodes, pods and other objects.
+	DetailedMetrics bool
+}
+
 // Assembly is the state that Karpenter's controllers share. The exported parts
 // are those that nap's own loop must keep informed, so that Karpenter's
 // disruption neither races with it nor fights it.
@@ -122,24 +129,28 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
 const eventSource = "karpenter"
 
 // Register adds the lifecycle controllers and the chosen deciders to the
-// manager.
-func (a *Assembly) Register(ctx context.Context, deciders Deciders) error {
+// manager. Metrics of Karpenter's are replaced for the whole process: it is called once.
+func (a *Assembly) Register(ctx context.Context, scope Scope) error {
 	groups := [][]named{
 		a.lifecycle(),
-		a.informers(),
+		a.informers(ctx),
 	}
 	if !a.options.DisableClusterStateObservability {
 		o := observability{
 			mgr: a.mgr, kube: a.kube, cluster: a.Cluster.Cluster, cloud: a.Cloud, cost: a.cost,
-			capacityBuffers: a.options.FeatureGates.CapacityBuffer,
+			capacityBuffers: a.options.FeatureGates.CapacityBuffer, detailed: scope.DetailedMetrics,
 		}
-		groups = append(groups, o.controllers())
+		controllers, err := o.controllers()
+		if err != nil {
+			return fmt.Errorf("registering Karpenter's metrics: %w", err)
+		}
+		groups = append(groups, controllers)
 	}
-	groups = append(groups, a.gated(deciders))
-	if deciders.Provisioning {
+	groups = append(groups, a.gated(scope.Deciders))
+	if scope.Provisioning {
 		groups = append(groups, a.provisioning())
 	}
-	if deciders.Disruption {
+	if scope.Disruption {
 		groups = append(groups, a.disruption(ctx))
 	}
 	for _, group := range groups {

@@ -60,16 +60,13 @@ func (a *Assembly) lifecycle() []named {
 }
 
 // informers feed Karpenter's mirror of the cluster and of its cost.
-func (a *Assembly) informers() []named {
-	return []named{
+func (a *Assembly) informers(ctx context.Context) []named {
+	return append(a.mirrors(ctx), []named{
 		{"state.daemonset", informer.NewDaemonSetController(a.kube, a.Cluster.Cluster)},
-		{"state.node", informer.NewNodeController(a.kube, a.Cluster.Cluster)},
-		{"state.pod", informer.NewPodController(a.kube, a.Cluster.Cluster)},
 		{"state.nodepool", informer.NewNodePoolController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
-		{"state.nodeclaim", informer.NewNodeClaimController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
 		{"state.nodeclaimgc", statenodeclaimgc.NewController(a.kube, a.Cluster.Cluster)},
 		{"state.pricing", informer.NewPricingController(a.kube, a.Cloud, a.cost)},
-	}
+	}...)
 }
 
 // provisioning is Karpenter's own answer to pending pods.

@@ -1,6 +1,6 @@
 // Package detail chooses which metrics a controller serves: by default those whose number
 // does not grow with the cluster, with a few for each NodePool, and all of them where that is
-// asked for. What is left out is still measured; a scrape costs what it shows.
+// asked for. A scrape costs what it shows.
 package detail
 
 import (
