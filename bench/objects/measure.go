@@ -105,7 +105,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.controller.Kill()
-	for _, step := range []func(context.Context) error{m.leave, m.idle, m.change, m.single, m.decide} {
+	for _, step := range []func(context.Context) error{m.leaveAll, m.idle, m.change, m.single, m.decide} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 
 // start starts the controller beside pods that wait, and waits for a NodeClaim for them.
 func (m *measurement) start(ctx context.Context, log string) error {
-	if err := m.kube.Create(ctx, late(latePods)); err != nil {
+	if err := m.kube.Create(ctx, late(latePool, latePods)); err != nil {
 		return err
 	}
 	if err := m.pause(ctx, restFor); err != nil { // the scheduler looks at them
@@ -148,9 +148,12 @@ func (m *measurement) lateClaims(ctx context.Context) (int, error) {
 	return len(claims.Items), err
 }
 
-// leave removes the pods that waited, and what was bought for them.
-func (m *measurement) leave(ctx context.Context) error {
-	if err := m.kube.Delete(ctx, late(latePods), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+// leaveAll removes the pods that waited at the start.
+func (m *measurement) leaveAll(ctx context.Context) error { return m.leave(ctx, latePool) }
+
+// leave removes a Deployment of pods that waited, and what was bought for them.
+func (m *measurement) leave(ctx context.Context, name string) error {
+	if err := m.kube.Delete(ctx, late(name, 0), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return err
 	}
 	return until(ctx, "the NodeClaims of pods that are gone, too", goneWithin, func() (bool, error) {
@@ -205,8 +208,8 @@ const singles = 5
 func (m *measurement) single(ctx context.Context) error {
 	var times, cpu []time.Duration
 	err := m.profile(ctx, "single", singles*8*time.Second, func() error {
-		for range singles {
-			took, used, err := m.onePod(ctx)
+		for i := range singles {
+			took, used, err := m.onePod(ctx, fmt.Sprint("single-", i))
 			if err != nil {
 				return err
 			}
@@ -224,8 +227,8 @@ func (m *measurement) single(ctx context.Context) error {
 }
 
 // onePod creates a Deployment of one pod and waits for its NodeClaim. Both are gone at the
-// end.
-func (m *measurement) onePod(ctx context.Context) (took, used time.Duration, err error) {
+// end. Names differ, since nap buys ever later for a workload whose machines do not come.
+func (m *measurement) onePod(ctx context.Context, name string) (took, used time.Duration, err error) {
 	claims, err := m.seen.GetInformer(ctx, &v1.NodeClaim{})
 	if err != nil {
 		return 0, 0, err
@@ -246,7 +249,7 @@ func (m *measurement) onePod(ctx context.Context) (took, used time.Duration, err
 	defer func() { err = errors.Join(err, claims.RemoveEventHandler(handler)) }()
 	used, err = m.cpu(func() error {
 		began = time.Now()
-		if err := m.kube.Create(ctx, late(1)); err != nil {
+		if err := m.kube.Create(ctx, late(name, 1)); err != nil {
 			return err
 		}
 		select {
@@ -263,7 +266,7 @@ func (m *measurement) onePod(ctx context.Context) (took, used time.Duration, err
 	if err != nil {
 		return took, used, err
 	}
-	if err := m.leave(ctx); err != nil {
+	if err := m.leave(ctx, name); err != nil {
 		return took, used, err
 	}
 	return took, used, m.pause(ctx, restFor/4)

@@ -80,10 +80,10 @@ func container(cpu, memory string) corev1.Container {
 const latePods = 50
 
 // late is a Deployment whose pods fit on no node that there is.
-func late(replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"app": latePool}
+func late(name string, replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: latePool},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{

@@ -15,7 +15,6 @@ import (
 	claimgarbage "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/garbagecollection"
 	claimhydration "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/hydration"
 	claimlifecycle "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
-	claimpodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
 	claimreboot "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/reboot"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	poolcounter "sigs.k8s.io/karpenter/pkg/controllers/nodepool/counter"
@@ -43,7 +42,7 @@ func (a *Assembly) lifecycle() []named {
 		{"nodeclaim.garbagecollection", claimgarbage.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.consistency", claimconsistency.NewController(a.clock, a.kube, a.Cloud, a.Recorder)},
 		{"nodeclaim.hydration", claimhydration.NewController(a.kube, a.Cloud)},
-		{"nodeclaim.podevents", claimpodevents.NewController(a.clock, a.kube, a.Cloud)},
+		{"nodeclaim.podevents", a.podEvents()},
 		// A reboot that has begun ends, whatever the gates say by then.
 		{"nodeclaim.reboot", claimreboot.NewController(a.clock, a.kube, a.Cloud, drain, a.Recorder)},
 

@@ -43,6 +43,7 @@ func TestEveryKarpenterControllerIsListed(t *testing.T) {
 	ours := append(imports(t, "assembly.go"), imports(t, "controllers.go")...)
 	ours = append(ours, imports(t, "observability.go")...)
 	ours = append(ours, imports(t, "onchange.go")...)
+	ours = append(ours, imports(t, "podevents.go")...)
 	ours = append(ours, imports(t, "../objectmetrics/nodes.go")...) // runs as a collector
 	for _, path := range theirs {
 		if !slices.Contains(ours, path) {
