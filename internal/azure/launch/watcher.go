@@ -77,9 +77,9 @@ type followed struct {
 	counted bool         // as failed, which may have to be reported more than once
 	missing time.Time    // since when Azure does not know it; zero while it does
 
-	// finishing says that it is being finished. finishAt is when that is tried again,
-	// after it failed with finishPause before; both zero until then. The watcher's mu
-	// guards them.
+	// finishing says that it is being finished, or has been: a look that saw it before may
+	// judge it afterwards. finishAt is when that is tried again, after it failed with
+	// finishPause before; both zero until then. The watcher's mu guards them.
 	finishing   bool
 	finishAt    time.Time
 	finishPause time.Duration
@@ -385,15 +385,16 @@ func (w *Watcher) finish(ctx context.Context, f *followed, m Machine) {
 	w.finishers.Go(func() {
 		err := w.launcher.Finish(ctx, m)
 		w.mu.Lock()
-		f.finishing = false
 		if err != nil {
+			f.finishing = false
 			f.finishPause = min(max(2*f.finishPause, oldPoll), mostFinishPause)
 			f.finishAt = time.Now().Add(f.finishPause)
 		}
+		again := f.finishPause
 		w.mu.Unlock()
 		if err != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("finishing a machine failed; trying again", "nodeClaim", m.Claim, "error", err, "in", f.finishPause.String())
+				w.log.Warn("finishing a machine failed; trying again", "nodeClaim", m.Claim, "error", err, "in", again.String())
 			}
 			return
 		}

@@ -107,6 +107,14 @@ func late(t *testing.T, l Launcher) (*Watcher, *followed) {
 	return w, w.pending[m.Claim]
 }
 
+// followedOf is the machine that is followed for the claim, while other goroutines may change
+// that; nil when none is.
+func followedOf(w *Watcher, claim string) *followed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pending[claim]
+}
+
 // left is what is left of the region's quota.
 func left(w *Watcher) int64 {
 	n, _ := w.quota.Left("f")
@@ -301,7 +309,7 @@ func TestCallThatEndsLeavesTheNextOneItsOutcome(t *testing.T) {
 		time.Sleep(time.Second)
 		calls.Go(func() { outcome = w.Await(t.Context(), Machine{Claim: "general-a"}, time.Minute) })
 		time.Sleep(2 * time.Second)
-		w.conclude(t.Context(), w.pending["general-a"], Machine{}, Outcome{Done: true})
+		w.conclude(t.Context(), followedOf(w, "general-a"), Machine{}, Outcome{Done: true})
 		calls.Wait()
 		if !outcome.Done {
 			t.Error("the second call was not told")
@@ -387,7 +395,7 @@ func TestMachineIsFinishedAfterGrowingPauses(t *testing.T) {
 			for range 300 {
 				w.look(t.Context())
 				synctest.Wait()
-				if done := len(l.began) == len(want) && time.Since(l.start) >= want[6]+takes; (w.pending["general-a"] == nil) != done {
+				if done := len(l.began) == len(want) && time.Since(l.start) >= want[6]+takes; (followedOf(w, "general-a") == nil) != done {
 					t.Fatalf("after %s, tried at %v: followed %t", time.Since(l.start), l.began, !done)
 				}
 				time.Sleep(time.Second)
@@ -397,6 +405,24 @@ func TestMachineIsFinishedAfterGrowingPauses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A look that saw a machine before it was finished does not finish it once more.
+func TestMachineIsNotFinishedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := Machine{Claim: "general-a", State: Succeeded, Missing: []string{"cse"}}
+		l := &finishing{single: single{machine: m}, start: time.Now()}
+		w := buyerOf(t, l).watcher
+		w.Follow(m)
+		f := followedOf(w, m.Claim)
+		for range 2 {
+			w.judge(t.Context(), f, m, true)
+			synctest.Wait()
+		}
+		if followedOf(w, m.Claim) != nil || len(l.began) != 1 {
+			t.Errorf("followed %t, begun at %v, want it finished once", followedOf(w, m.Claim) != nil, l.began)
+		}
+	})
 }
 
 // However many machines come to be followed meanwhile, Azure is asked no more often than it
