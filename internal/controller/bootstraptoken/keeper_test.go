@@ -99,10 +99,25 @@ func (s *server) takes(t *testing.T, token jointoken.Token, after time.Duration)
 	return err == nil && s.now().Add(after).Before(ends)
 }
 
+// counts is what a keeper counts, in a goroutine of its own.
 type counts struct {
 	mu           sync.Mutex
 	left         time.Duration
 	made, failed int
+}
+
+// renewals are how many tokens were made and how many could not be.
+func (c *counts) renewals() (made, failed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made, c.failed
+}
+
+// remaining is how long the token is still good for.
+func (c *counts) remaining() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
 }
 
 func (c *counts) Left(left time.Duration) {
@@ -174,9 +189,10 @@ func TestOwnTokenOutlivesJoinTimeOfEveryLaunch(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		// The last one may have been made after the last launch.
-		unused := numbers.made - len(seen)
-		if len(seen) < 19 || len(seen) > 21 || unused < 0 || unused > 1 || numbers.failed > 0 {
-			t.Errorf("%d tokens, %d made, %d failed: want one in 30 s", len(seen), numbers.made, numbers.failed)
+		made, failed := numbers.renewals()
+		unused := made - len(seen)
+		if len(seen) < 19 || len(seen) > 21 || unused < 0 || unused > 1 || failed > 0 {
+			t.Errorf("%d tokens, %d made, %d failed: want one in 30 s", len(seen), made, failed)
 		}
 		var list corev1.SecretList
 		if err := s.List(t.Context(), &list); err != nil || len(list.Items) > 3 {
@@ -240,8 +256,9 @@ func TestTokenOfEarlierLeaderIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, secret("nap002", "0123456789abcdef", 50*time.Second))
 		k, numbers, _ := keep(t, s, short(Own))
-		if token, err := k.Token(t.Context()); token.Reveal() != "nap002.0123456789abcdef" || err != nil || numbers.made != 0 {
-			t.Errorf("%v, and %d tokens are made", err, numbers.made)
+		made, _ := numbers.renewals()
+		if token, err := k.Token(t.Context()); token.Reveal() != "nap002.0123456789abcdef" || err != nil || made != 0 {
+			t.Errorf("%v, and %d tokens are made", err, made)
 		}
 	})
 }
@@ -269,8 +286,8 @@ func TestNoLaunchWhileAPIServerRefusesRenewal(t *testing.T) {
 			t.Errorf("says %v", unusable)
 		}
 		time.Sleep(4 * time.Second) // the keeper looks every 3 s
-		if numbers.left != 0 {
-			t.Errorf("%s left", numbers.left)
+		if left := numbers.remaining(); left != 0 {
+			t.Errorf("%s left", left)
 		}
 		s.refuse(nil)
 		time.Sleep(4 * time.Second)
