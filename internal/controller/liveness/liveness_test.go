@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,8 +37,9 @@ func TestCheckNamesLoopThatIsStuck(t *testing.T) {
 
 func TestProbeFailsWhileReadDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, given := 0, make(chan struct{})
-		probe := Probe(clock.RealClock{}, "reading the mirror", func() { calls++; <-given })
+		var calls atomic.Int32
+		given := make(chan struct{})
+		probe := Probe(clock.RealClock{}, "reading the mirror", func() { calls.Add(1); <-given })
 		for range 5 {
 			if err := probe(nil); err != nil {
 				t.Fatalf("before the limit: %v", err)
@@ -47,8 +49,8 @@ func TestProbeFailsWhileReadDoesNotReturn(t *testing.T) {
 		if err := probe(nil); err == nil || !strings.Contains(err.Error(), "reading the mirror") {
 			t.Errorf("got %v", err)
 		}
-		if calls != 1 {
-			t.Errorf("%d calls while one was out, want 1", calls)
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls while one was out, want 1", n)
 		}
 		close(given)
 		synctest.Wait()
@@ -56,8 +58,8 @@ func TestProbeFailsWhileReadDoesNotReturn(t *testing.T) {
 			t.Errorf("after it has returned: %v", err)
 		}
 		synctest.Wait()
-		if calls != 2 {
-			t.Errorf("%d calls, want 2", calls)
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d calls, want 2", n)
 		}
 	})
 }
