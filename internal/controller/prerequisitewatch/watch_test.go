@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +30,25 @@ type world struct {
 	*Loop
 	facts *prerequisites.Facts
 	said  []string
-	reads []time.Time
 	reg   *prometheus.Registry
+
+	mu    sync.Mutex
+	reads []time.Time
+}
+
+// read reads the facts, and remembers when.
+func (w *world) read(context.Context) *prerequisites.Facts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads = append(w.reads, time.Now())
+	return w.facts
+}
+
+// readAt is when the facts were read.
+func (w *world) readAt() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.reads)
 }
 
 func (w *world) Publish(evs ...events.Event) {
@@ -67,7 +86,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.Loop = &Loop{
 		Kube: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), Recorder: w, Clock: clock.RealClock{},
 		Metrics: numbers, Doctor: "nap doctor -g g -n n", Random: func() float64 { return 0.5 },
-		Read: func(context.Context) *prerequisites.Facts { w.reads = append(w.reads, time.Now()); return w.facts },
+		Read: w.read,
 	}
 	return w
 }
@@ -184,6 +203,9 @@ func TestMissingRightIsNotKnown(t *testing.T) {
 func TestChecksRunAtStartAndEveryTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		var random atomic.Pointer[float64]
+		random.Store(new(0.5))
+		w.Random = func() float64 { return *random.Load() }
 		begun := time.Now()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -192,23 +214,24 @@ func TestChecksRunAtStartAndEveryTenMinutes(t *testing.T) {
 		if err := w.Kube.(client.Client).Create(ctx, object()); err != nil {
 			t.Fatal(err)
 		}
-		for i, random := range []float64{0, 0.999, 0.5} {
-			w.Random = func() float64 { return random }
+		for i, next := range []float64{0, 0.999, 0.5} {
+			random.Store(&next)
 			time.Sleep(every + jitter)
 			synctest.Wait()
-			if len(w.reads) < i+1 {
-				t.Fatalf("%d reads after %v", len(w.reads), time.Since(begun))
+			if reads := len(w.readAt()); reads < i+1 {
+				t.Fatalf("%d reads after %v", reads, time.Since(begun))
 			}
 		}
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if w.reads[0].Sub(begun) != again {
-			t.Errorf("first read after %v", w.reads[0].Sub(begun))
+		reads := w.readAt()
+		if reads[0].Sub(begun) != again {
+			t.Errorf("first read after %v", reads[0].Sub(begun))
 		}
-		for i := 1; i < len(w.reads); i++ {
-			if gap := w.reads[i].Sub(w.reads[i-1]); gap < every-jitter || gap > every+jitter {
+		for i := 1; i < len(reads); i++ {
+			if gap := reads[i].Sub(reads[i-1]); gap < every-jitter || gap > every+jitter {
 				t.Errorf("read again after %v", gap)
 			}
 		}
