@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,11 +117,11 @@ func TestTrap5MemorySurvivesRestart(t *testing.T) {
 // otherwise once in a minute, so that its time says that the controller lives.
 func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		writes := 0
+		var writes atomic.Int32
 		kube := apiServer(t, interceptor.Funcs{
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 				if _, is := o.(*v1alpha1.Snapshot); is {
-					writes++
+					writes.Add(1)
 				}
 				return c.Update(ctx, o, opts...)
 			},
@@ -128,17 +129,17 @@ func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
 		n := &notes{}
 		stop := run(t, &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}})
 		time.Sleep(time.Hour)
-		if writes < 58 || writes > 60 {
-			t.Errorf("%d writes in an hour of a snapshot that says the same, want one in a minute", writes)
+		if n := writes.Load(); n < 58 || n > 60 {
+			t.Errorf("%d writes in an hour of a snapshot that says the same, want one in a minute", n)
 		}
-		writes = 0
+		writes.Store(0)
 		for i := range 60 {
 			n.say(fmt.Sprint(i))
 			time.Sleep(time.Second)
 		}
 		stop()
-		if writes < 10 || writes > 13 {
-			t.Errorf("%d writes in a minute of changes, want one in five seconds", writes)
+		if n := writes.Load(); n < 10 || n > 13 {
+			t.Errorf("%d writes in a minute of changes, want one in five seconds", n)
 		}
 	})
 }
