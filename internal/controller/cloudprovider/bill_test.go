@@ -162,13 +162,13 @@ func TestPaidPriceIsOnTheClaim(t *testing.T) {
 		}
 		want := "PriceDiffers: Standard_D4s_v5 on-demand was bought at $0.319/h instead of the planned $0.200/h (+60%): " +
 			"Azure refused what was cheaper, or prices have changed"
-		if !slices.Contains(w.events, want) {
-			t.Errorf("the events are %q", w.events)
+		if !slices.Contains(w.events.all(), want) {
+			t.Errorf("the events are %q", w.events.all())
 		}
-		if want = "Provisioned: Standard_D4s_v5 on-demand in eastus-"; !slices.ContainsFunc(w.events, func(e string) bool {
+		if want = "Provisioned: Standard_D4s_v5 on-demand in eastus-"; !slices.ContainsFunc(w.events.all(), func(e string) bool {
 			return strings.HasPrefix(e, want) && strings.HasSuffix(e, " was bought at $0.319/h")
 		}) {
-			t.Errorf("the events are %q, want %q", w.events, want)
+			t.Errorf("the events are %q, want %q", w.events.all(), want)
 		}
 	})
 }

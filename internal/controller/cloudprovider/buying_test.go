@@ -179,8 +179,8 @@ func TestMissingClassIsTold(t *testing.T) {
 		c.Spec.NodeClassRef.Name = "other"
 		_, err := w.port.Create(t.Context(), c)
 		if err == nil || !strings.Contains(err.Error(), `"other"`) ||
-			!slices.ContainsFunc(w.events, func(e string) bool { return strings.Contains(e, `AKSNodeClass "other" does not exist`) }) {
-			t.Errorf("%v, events %q", err, w.events)
+			!slices.ContainsFunc(w.events.all(), func(e string) bool { return strings.Contains(e, `AKSNodeClass "other" does not exist`) }) {
+			t.Errorf("%v, events %q", err, w.events.all())
 		}
 	})
 }

@@ -92,10 +92,10 @@ func TestPurchasesAtOnceStayWithinLimitInDollars(t *testing.T) {
 						t.Errorf("the claim does not end with the limit as its reason: %v", err)
 					}
 				}
-				if !slices.ContainsFunc(w.events, func(e string) bool {
+				if !slices.ContainsFunc(w.events.all(), func(e string) bool {
 					return strings.HasPrefix(e, "LimitReached: No machine is bought: the limit of $0.600/h")
 				}) {
-					t.Errorf("the events are %q", w.events)
+					t.Errorf("the events are %q", w.events.all())
 				}
 				if _, failed := buyAll(t, w, claims[:1]); (len(failed) > 0) != (claims[0].Status.ProviderID == "") {
 					t.Error("a claim that has its machine was not given it again")

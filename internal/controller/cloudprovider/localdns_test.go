@@ -125,8 +125,8 @@ func TestPreferredLocalDNSWithReadErrorOrWithoutPermission(t *testing.T) {
 		if state, err := w.port.Classes.LocalDNS(t.Context(), class); err != nil || state != v1beta1.LocalDNSStateDisabled {
 			t.Errorf("without permission: %s, %v, want %s", state, err, v1beta1.LocalDNSStateDisabled)
 		}
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], event.ReasonLocalDNSUnknown+": ") || !strings.Contains(w.events[0], "networkpolicies") {
-			t.Errorf("events %q", w.events)
+		if len(w.events.all()) != 1 || !strings.HasPrefix(w.events.all()[0], event.ReasonLocalDNSUnknown+": ") || !strings.Contains(w.events.all()[0], "networkpolicies") {
+			t.Errorf("events %q", w.events.all())
 		}
 	})
 }

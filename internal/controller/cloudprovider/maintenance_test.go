@@ -125,9 +125,9 @@ func TestTrap13UnreadableMaintenanceWindowKeepsImages(t *testing.T) {
 		if !w.class.StatusConditions().Get(v1beta1.ConditionImagesReady).IsTrue() {
 			t.Error("the class is not ready although its images are known")
 		}
-		if len(w.events) == 0 || !strings.Contains(w.events[0], "MaintenanceWindowUnknown: ") ||
-			!strings.Contains(w.events[0], "aksManagedNodeOSUpgradeSchedule-end is missing") {
-			t.Errorf("events are %q", w.events)
+		if len(w.events.all()) == 0 || !strings.Contains(w.events.all()[0], "MaintenanceWindowUnknown: ") ||
+			!strings.Contains(w.events.all()[0], "aksManagedNodeOSUpgradeSchedule-end is missing") {
+			t.Errorf("events are %q", w.events.all())
 		}
 	})
 }

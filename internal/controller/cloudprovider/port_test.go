@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,13 +59,32 @@ func (s server) ServerVersion() (*version.Info, error) {
 	return &version.Info{GitVersion: *s.version}, nil
 }
 
-// heard collects events.
-type heard []string
+// heard collects events, which several launches may publish at the same time.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 func (h *heard) Publish(list ...events.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, e := range list {
-		*h = append(*h, e.Reason+": "+e.Message)
+		h.lines = append(h.lines, e.Reason+": "+e.Message)
 	}
+}
+
+// all are the events so far, in their order.
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.lines)
+}
+
+// forget drops the events so far.
+func (h *heard) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = nil
 }
 
 type world struct {
@@ -346,9 +366,9 @@ func TestLateFailureDeletesClaimWithEvent(t *testing.T) {
 				if n := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning") - before; n != 1 {
 					t.Errorf("%v disrupted claims are counted, want 1", n)
 				}
-				if len(w.events) != 2 || !strings.HasPrefix(w.events[0], "Provisioned: ") ||
-					!strings.HasPrefix(w.events[1], "AsyncProvisioningError: ") || !strings.Contains(w.events[1], code+": Not possible.") {
-					t.Errorf("events %q", w.events)
+				if len(w.events.all()) != 2 || !strings.HasPrefix(w.events.all()[0], "Provisioned: ") ||
+					!strings.HasPrefix(w.events.all()[1], "AsyncProvisioningError: ") || !strings.Contains(w.events.all()[1], code+": Not possible.") {
+					t.Errorf("events %q", w.events.all())
 				}
 				if leaks := w.Server.Leaks(); cmp.Diff(armsim.Inventory{}, leaks) != "" {
 					t.Errorf("left in Azure: %+v", leaks)

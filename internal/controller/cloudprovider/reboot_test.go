@@ -64,12 +64,12 @@ func TestRebootThatAzureRefusesForGoodFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		mend := w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/restart/action", Code: "ScopeLocked"})
-		w.events = nil
+		w.events.forget()
 		if err := w.port.Reboot(t.Context(), bought, "1"); !karpcloud.IsNodeRebootFailedError(err) {
 			t.Errorf("a reboot of a locked machine: %v, want that it has failed for good", err)
 		}
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "ResourceLocked: ") {
-			t.Errorf("the events are %q, want what to do", w.events)
+		if len(w.events.all()) != 1 || !strings.HasPrefix(w.events.all()[0], "ResourceLocked: ") {
+			t.Errorf("the events are %q, want what to do", w.events.all())
 		}
 		mend()
 		mend = w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/restart/action",

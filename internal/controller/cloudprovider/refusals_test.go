@@ -109,16 +109,16 @@ func TestLockedMachineIsToldAndDeletedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		mend := w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/delete", Code: "ScopeLocked"})
-		w.events = nil
+		w.events.forget()
 		for range 3 { // Karpenter's retries
 			if err := w.port.Delete(t.Context(), bought); err == nil || !strings.Contains(err.Error(), "ScopeLocked") {
 				t.Errorf("a locked machine: %v", err)
 			}
 			time.Sleep(time.Minute)
 		}
-		if len(w.events) == 0 || !strings.HasPrefix(w.events[0], "ResourceLocked: The machine cannot be deleted and is paid for (ScopeLocked): remove the lock") ||
-			!strings.Contains(w.events[0], "az lock list --resource-group") {
-			t.Errorf("the events are %q", w.events)
+		if len(w.events.all()) == 0 || !strings.HasPrefix(w.events.all()[0], "ResourceLocked: The machine cannot be deleted and is paid for (ScopeLocked): remove the lock") ||
+			!strings.Contains(w.events.all()[0], "az lock list --resource-group") {
+			t.Errorf("the events are %q", w.events.all())
 		}
 		mend()
 		for range 20 {

@@ -108,8 +108,8 @@ func TestClaimOfMissingClassFailsWithEvent(t *testing.T) {
 		if !karpcloud.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), `AKSNodeClass "other"`) {
 			t.Errorf("got %v, want insufficient capacity that names the class", err)
 		}
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "NodeClassResolutionError: ") || !strings.Contains(w.events[0], `"other"`) {
-			t.Errorf("events %q", w.events)
+		if len(w.events.all()) != 1 || !strings.HasPrefix(w.events.all()[0], "NodeClassResolutionError: ") || !strings.Contains(w.events.all()[0], `"other"`) {
+			t.Errorf("events %q", w.events.all())
 		}
 		if w.Server.Stats()["vm.accepted"] != 0 {
 			t.Error("a machine was asked for")
