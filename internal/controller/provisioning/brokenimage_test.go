@@ -29,7 +29,6 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
-	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/state/nodepoolhealth"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -67,18 +66,6 @@ type azureWorld struct {
 	tasks    sync.WaitGroup
 }
 
-// sharedEvents are toldEvents for several goroutines.
-type sharedEvents struct {
-	mu sync.Mutex
-	*toldEvents
-}
-
-func (s *sharedEvents) Publish(evts ...events.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.toldEvents.Publish(evts...)
-}
-
 type apiServer struct{}
 
 func (apiServer) ServerVersion() (*version.Info, error) {
@@ -108,11 +95,11 @@ type market struct{ sizes, capacityTypes []string }
 func inMarket(t *testing.T, sold market, pods []client.Object, test func(t *testing.T, w *azureWorld)) {
 	t.Helper()
 	kube, cloud := &lateKube{}, &lateCloud{}
-	recorder := &sharedEvents{toldEvents: &toldEvents{}}
+	recorder := &toldEvents{}
 	claims := lifecycle.NewController(clock.RealClock{}, kube, cloud, recorder,
 		state.NewCluster(clock.RealClock{}, kube, cloud), nodepoolhealth.NewState(), nil)
 	synctest.Test(t, func(t *testing.T) {
-		w := newAzureWorld(t, sold, pods, recorder.toldEvents)
+		w := newAzureWorld(t, sold, pods, recorder)
 		kube.Client = w.kube
 		w.reconcilers = append(w.reconcilers, claims)
 		cloud.CloudProvider = w.start(recorder)
@@ -162,7 +149,7 @@ func newAzureWorld(t *testing.T, sold market, pods []client.Object, recorder *to
 }
 
 // start makes the controllers of a process and lets them run until the test ends.
-func (w *azureWorld) start(recorder *sharedEvents) *cloudprovider.Port {
+func (w *azureWorld) start(recorder *toldEvents) *cloudprovider.Port {
 	t, clk := w.t, clock.RealClock{}
 	e := w.env
 	provider, err := azure.New(t.Context(), config.Config{

@@ -305,19 +305,32 @@ func (c *toldCluster) NominateNodeForPod(_ context.Context, id string) {
 }
 func (c *toldCluster) Leaving() map[string]bool { return c.leaving }
 
-// toldEvents remembers events as "Reason Kind/name: message".
-type toldEvents struct{ lines []string }
+// toldEvents remembers events as "Type Reason name: message". Several goroutines may tell
+// them.
+type toldEvents struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 func (r *toldEvents) Publish(evts ...events.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, e := range evts {
 		o := e.InvolvedObject.(client.Object)
 		r.lines = append(r.lines, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, o.GetName(), e.Message))
 	}
 }
 
+// all are the events so far, in their order.
+func (r *toldEvents) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lines)
+}
+
 func (r *toldEvents) of(reason string) []string {
 	var out []string
-	for _, line := range r.lines {
+	for _, line := range r.all() {
 		if strings.Contains(line, " "+reason+" ") {
 			out = append(out, line)
 		}

@@ -287,7 +287,7 @@ func (f *fault) play(w *world) (machines int, runs bool, told time.Duration) {
 		runs = w.lands(f)
 		w.sync()
 		w.plan()
-		if told == 0 && strings.Contains(strings.Join(w.recorder.lines, "\n"), f.told) {
+		if told == 0 && strings.Contains(strings.Join(w.recorder.all(), "\n"), f.told) {
 			told = time.Since(begin)
 		}
 	}
