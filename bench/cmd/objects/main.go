@@ -66,6 +66,7 @@ func run(ctx context.Context) (err error) {
 				return fmt.Errorf("%s on %d nodes: %w", engine, n, err)
 			}
 			all = append(all, f)
+			fmt.Fprintf(os.Stderr, "%+v\n", *f)
 		}
 	}
 	var text strings.Builder
