@@ -117,8 +117,8 @@ func (n *Nodes) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// read makes all metrics while Karpenter's mirror is locked for reading; nothing waits for
-// whoever takes them meanwhile.
+// read makes all metrics while Karpenter's mirror is locked for reading. They are sent only
+// afterwards, so that a slow scrape holds no lock.
 func (n *Nodes) read() []prometheus.Metric {
 	var out []prometheus.Metric
 	allocatable, requested := corev1.ResourceList{}, corev1.ResourceList{}
