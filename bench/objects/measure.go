@@ -233,10 +233,9 @@ func (m *measurement) onePod(ctx context.Context, name string) (took, used time.
 	if err != nil {
 		return 0, 0, err
 	}
-	began, bought := time.Now(), make(chan time.Time, 1)
+	bought := make(chan time.Time, 1)
 	handler, err := claims.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		c, ok := o.(*v1.NodeClaim)
-		if ok && c.Labels[v1.NodePoolLabelKey] == latePool && !c.CreationTimestamp.Time.Before(began.Truncate(time.Second)) {
+		if c, ok := o.(*v1.NodeClaim); ok && c.Labels[v1.NodePoolLabelKey] == latePool { // those of before are gone
 			select {
 			case bought <- time.Now():
 			default:
@@ -248,7 +247,7 @@ func (m *measurement) onePod(ctx context.Context, name string) (took, used time.
 	}
 	defer func() { err = errors.Join(err, claims.RemoveEventHandler(handler)) }()
 	used, err = m.cpu(func() error {
-		began = time.Now()
+		began := time.Now()
 		if err := m.kube.Create(ctx, late(name, 1)); err != nil {
 			return err
 		}

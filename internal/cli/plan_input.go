@@ -1,24 +1,17 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
@@ -233,100 +226,8 @@ func (p *planInput) onDemand() map[string]string {
 	return out
 }
 
-func (p *planInput) readPath(name string, in io.Reader) error {
-	if name == "-" {
-		p.decode(in, "standard input")
-		return nil
-	}
-	if strings.Contains(name, "://") {
-		return fmt.Errorf("-f %s: addresses are not read; fetch it first: curl -L %s | nap plan -f -", name, name)
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return fmt.Errorf("-f %s: %w: give the path of a file or folder, or - for standard input", name, plainPath(err))
-	}
-	if _, err := os.Stat(filepath.Join(name, "kustomization.yaml")); err == nil {
-		return fmt.Errorf("-f %s: is a folder for kustomize; render it first: kubectl kustomize %s | nap plan -f -", name, name)
-	}
-	if !info.IsDir() {
-		return p.readFile(name)
-	}
-	found := false
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
-			return err
-		}
-		found = true
-		return p.readFile(path)
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("-f %s: has no .yaml, .yml or .json file: give a folder of manifests", name)
-	}
-	return err
-}
-
-// plainPath is an error of the file system without the call and the path.
-func plainPath(err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
-}
-
-func (p *planInput) readFile(name string) error {
-	r, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("read the objects: %w", err)
-	}
-	text := bufio.NewReader(r)
-	if start, err := text.Peek(len(gzipMagic)); err == nil && string(start) == gzipMagic {
-		p.refuse(fmt.Errorf("%s: is compressed; unpack it first: gunzip -c %s | nap plan -f -", name, name))
-		return r.Close()
-	}
-	if start, err := text.Peek(text.Size()); bytes.IndexByte(start, 0) >= 0 {
-		p.refuse(fmt.Errorf("%s: is no text; give YAML or JSON, as kubectl get -o yaml prints it", name))
-		return r.Close()
-	} else if err != nil && !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("read the objects: %w", err), r.Close())
-	}
-	p.decode(text, name)
-	return r.Close()
-}
-
 // gzipMagic is how a compressed file begins.
 const gzipMagic = "\x1f\x8b"
-
-func (p *planInput) decode(r io.Reader, name string) {
-	found, err := kube.Decode(r, name)
-	if err != nil {
-		p.refuse(err)
-	}
-	p.manifests = append(p.manifests, found...)
-}
-
-// refuse records what is wrong with objects, one line each.
-func (p *planInput) refuse(err error) {
-	var many interface{ Unwrap() []error }
-	if errors.As(err, &many) {
-		for _, e := range many.Unwrap() {
-			p.refuse(e)
-		}
-		return
-	}
-	p.problems = append(p.problems, err)
-}
-
-// inWords names files as messages do.
-func inWords(files []string) string {
-	names := slices.Clone(files)
-	for i := range names {
-		if names[i] == "-" {
-			names[i] = "standard input"
-		}
-	}
-	return strings.Join(names, " and ")
-}
 
 // startCronJobs puts the Jobs of CronJobs in their place.
 func (p *planInput) startCronJobs() {
@@ -538,76 +439,3 @@ var (
 	}
 	essential = []string{"Pods", "Nodes"}
 )
-
-// readCluster lists a live cluster. Kinds that the cluster does not have are left out with
-// a note, and so are, for a partial answer, those that may not be listed.
-func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, partial bool) error {
-	config, err := cluster.Config()
-	if err != nil {
-		return err
-	}
-	config.QPS, config.Burst = 50, 100
-	objects, missing, forbidden, err := kube.ListCluster(ctx, config)
-	if err != nil {
-		return unreadable(cluster, config.Host, err)
-	}
-	if p.told, err = readSnapshot(ctx, config); err != nil {
-		return err
-	}
-	if p.spread == nil && p.told.document != nil {
-		if p.spread = kube.NewDefaultSpread(p.told.document.DefaultSpread); p.spread != nil {
-			p.notes = append(p.notes, "pods without spread constraints have the controller's default ones (--scheduler-config)")
-		}
-	}
-	if p.spread != nil {
-		owners, none, refused, err := kube.ListForDefaultSpread(ctx, config)
-		if err != nil {
-			return unreadable(cluster, config.Host, err)
-		}
-		objects, missing, forbidden = append(objects, owners...), append(missing, none...), append(forbidden, refused...)
-	}
-	for _, kind := range missing {
-		p.notes = append(p.notes, "the cluster has no "+kind)
-	}
-	if err := p.unlisted(config.Host, forbidden, partial); err != nil {
-		return err
-	}
-	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread, IgnoreClaims: p.claimsIgnored()})
-	for _, o := range objects {
-		if overlay, is := o.(*v1alpha1.NodeOverlay); is {
-			p.overlays.note(overlay, true)
-			continue
-		}
-		p.note(o)
-		mirror.Apply(o)
-	}
-	return nil
-}
-
-// unlisted notes the kinds that may not be listed, or refuses to plan without them.
-func (p *planInput) unlisted(host string, forbidden []string, partial bool) error {
-	for _, kind := range forbidden {
-		if !partial && !slices.Contains(harmless, kind) || slices.Contains(essential, kind) {
-			return fmt.Errorf("read the cluster at %s: these credentials may not list %s: ask for the right "+
-				"(kubectl auth can-i list %s -A), or try it with --as", host, strings.Join(forbidden, ", "), strings.ToLower(kind))
-		}
-		p.notes = append(p.notes, "partial answer: these credentials may not list "+kind+", so none is taken into account")
-	}
-	return nil
-}
-
-// unreadable is why a cluster cannot be read, with what to do.
-func unreadable(cluster *command.Cluster, host string, err error) error {
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("read the cluster at %s: %w: its credentials are not accepted, sign in again "+
-			"(az aks get-credentials, kubelogin) or choose another --context", host, err)
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("read the cluster at %s: %w: ask for the right, or try it with --as", host, err)
-	}
-	if utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err) {
-		return fmt.Errorf("read the cluster at %s (context %s): %w: see that it runs and can be reached, or choose another --context",
-			host, cluster.Name(), err)
-	}
-	return fmt.Errorf("read the cluster at %s (context %s): %w", host, cluster.Name(), err)
-}

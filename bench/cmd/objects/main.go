@@ -66,7 +66,9 @@ func run(ctx context.Context) (err error) {
 				return fmt.Errorf("%s on %d nodes: %w", engine, n, err)
 			}
 			all = append(all, f)
-			fmt.Fprintf(os.Stderr, "%+v\n", *f)
+			if err := objects.WriteTable(os.Stderr, []*objects.Figures{f}); err != nil { // whatever fails later
+				return err
+			}
 		}
 	}
 	var text strings.Builder

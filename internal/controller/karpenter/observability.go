@@ -119,7 +119,8 @@ func (o *observability) replaceShared() error {
 }
 
 // pods is Karpenter's controller of the metrics of pods. It looks at a pod again and again
-// for how long it has been waiting; a pod that waits for nothing is looked at when it changes.
+// for how long it has been waiting. One that waits for nothing is looked at when it changes,
+// and where the state of each pod is served, seldom beside: labels of its node are in it.
 func (o *observability) pods() reconcile.Reconciler {
 	pods := metricspod.NewController(o.kube, o.cluster)
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -131,8 +132,11 @@ func (o *observability) pods() reconcile.Reconciler {
 		if err := o.kube.Get(ctx, req.NamespacedName, &pod); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
-		if settled(&pod) {
-			return reconcile.Result{}, nil
+		switch {
+		case settled(&pod) && o.detailed:
+			result.RequeueAfter = seldom(ctx, req, result.RequeueAfter)
+		case settled(&pod):
+			result.RequeueAfter = 0
 		}
 		return result, nil
 	})

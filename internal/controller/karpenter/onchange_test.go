@@ -72,7 +72,7 @@ func TestYoungNodesAreLookedAtOften(t *testing.T) {
 }
 
 // A pod that waits is looked at again for how long it has waited; one that waits for nothing
-// is not.
+// is not, or seldom where the labels of its node are served with it.
 func TestPodsThatWaitForNothingAreLeftAlone(t *testing.T) {
 	ready := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	unready := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse}}
@@ -90,10 +90,13 @@ func TestPodsThatWaitForNothingAreLeftAlone(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.PodSpec{NodeName: c.node}, Status: c.status}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "general-a"}}
 		kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod, node).Build()
-		o := observability{kube: kube, cluster: state.NewCluster(clocktesting.NewFakeClock(time.Now()), kube, nil)}
-		got, err := o.pods().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
-		if err != nil || (got.RequeueAfter > 0) != c.again {
-			t.Errorf("%s: looked at again after %s, %v", name, got.RequeueAfter, err)
+		for _, detailed := range []bool{false, true} {
+			o := observability{kube: kube, cluster: state.NewCluster(clocktesting.NewFakeClock(time.Now()), kube, nil), detailed: detailed}
+			got, err := o.pods().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
+			soon, seldom := got.RequeueAfter > 0 && got.RequeueAfter <= time.Minute, got.RequeueAfter >= lookAgain/2
+			if err != nil || soon != c.again || seldom != (detailed && !c.again) {
+				t.Errorf("%s, detailed %t: looked at again after %s, %v", name, detailed, got.RequeueAfter, err)
+			}
 		}
 	}
 }

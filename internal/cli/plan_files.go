@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/kube"
+)
+
+func (p *planInput) readPath(name string, in io.Reader) error {
+	if name == "-" {
+		p.decode(in, "standard input")
+		return nil
+	}
+	if strings.Contains(name, "://") {
+		return fmt.Errorf("-f %s: addresses are not read; fetch it first: curl -L %s | nap plan -f -", name, name)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("-f %s: %w: give the path of a file or folder, or - for standard input", name, plainPath(err))
+	}
+	if _, err := os.Stat(filepath.Join(name, "kustomization.yaml")); err == nil {
+		return fmt.Errorf("-f %s: is a folder for kustomize; render it first: kubectl kustomize %s | nap plan -f -", name, name)
+	}
+	if !info.IsDir() {
+		return p.readFile(name)
+	}
+	found := false
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			return err
+		}
+		found = true
+		return p.readFile(path)
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("-f %s: has no .yaml, .yml or .json file: give a folder of manifests", name)
+	}
+	return err
+}
+
+// plainPath is an error of the file system without the call and the path.
+func plainPath(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+func (p *planInput) readFile(name string) error {
+	r, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("read the objects: %w", err)
+	}
+	text := bufio.NewReader(r)
+	if start, err := text.Peek(len(gzipMagic)); err == nil && string(start) == gzipMagic {
+		p.refuse(fmt.Errorf("%s: is compressed; unpack it first: gunzip -c %s | nap plan -f -", name, name))
+		return r.Close()
+	}
+	if start, err := text.Peek(text.Size()); bytes.IndexByte(start, 0) >= 0 {
+		p.refuse(fmt.Errorf("%s: is no text; give YAML or JSON, as kubectl get -o yaml prints it", name))
+		return r.Close()
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("read the objects: %w", err), r.Close())
+	}
+	p.decode(text, name)
+	return r.Close()
+}
+
+func (p *planInput) decode(r io.Reader, name string) {
+	found, err := kube.Decode(r, name)
+	if err != nil {
+		p.refuse(err)
+	}
+	p.manifests = append(p.manifests, found...)
+}
+
+// refuse records what is wrong with objects, one line each.
+func (p *planInput) refuse(err error) {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		for _, e := range many.Unwrap() {
+			p.refuse(e)
+		}
+		return
+	}
+	p.problems = append(p.problems, err)
+}
+
+// inWords names files as messages do.
+func inWords(files []string) string {
+	names := slices.Clone(files)
+	for i := range names {
+		if names[i] == "-" {
+			names[i] = "standard input"
+		}
+	}
+	return strings.Join(names, " and ")
+}
