@@ -271,8 +271,8 @@ func (m *measurement) onePod(ctx context.Context, name string) (took, used time.
 	return took, used, m.pause(ctx, restFor/4)
 }
 
-// profile writes profiles of the controller if they are wanted: of its heap, and of its
-// processor time for d while do runs.
+// profile writes profiles of the controller if they are wanted: of its heap before and
+// afterwards, and of its processor time for d while do runs.
 func (m *measurement) profile(ctx context.Context, name string, d time.Duration, do func() error) error {
 	if !m.profiled {
 		return do()
@@ -282,7 +282,7 @@ func (m *measurement) profile(ctx context.Context, name string, d time.Duration,
 	}
 	done := make(chan error, 1)
 	go func() { done <- m.controller.Profile(ctx, int(d.Seconds()), filepath.Join(m.dir, name+".pprof")) }()
-	return errors.Join(do(), <-done)
+	return errors.Join(do(), <-done, m.controller.Heap(ctx, filepath.Join(m.dir, name+".after.heap.pprof")))
 }
 
 // decide opens the budgets and waits for the first node that is disrupted. The controller

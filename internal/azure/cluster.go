@@ -109,12 +109,14 @@ type clusterWatch struct {
 	pool   *poolWatch // nil where machines need no agent pool
 
 	mu sync.Mutex
-	// facts are as they were read last; the zero value before the first time.
-	facts managedcluster.Facts
+	// facts are as they were read last; the zero value before the first time. refused is why
+	// they keep nap from buying, nil where they do not.
+	facts   managedcluster.Facts
+	refused *managedcluster.Pause
 }
 
 func newClusterWatch(c *config.Config, client *armcontainerservice.ManagedClustersClient, log *slog.Logger, pool *poolWatch) *clusterWatch {
-	w := &clusterWatch{config: c, client: client, log: log, pool: pool, facts: c.Facts}
+	w := &clusterWatch{config: c, client: client, log: log, pool: pool, facts: c.Facts, refused: refusedBy(&c.Facts)}
 	if pause := w.pause(); pause != nil {
 		log.Warn("no machine is bought", "reason", pause.Reason, "because", pause.Message)
 	}
@@ -127,20 +129,30 @@ func (p *Provider) Pause() *managedcluster.Pause { return p.cluster.pause() }
 func (w *clusterWatch) pause() *managedcluster.Pause {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pauseOf(&w.facts)
+	return w.pauseNow()
 }
 
-// pauseOf is why these facts keep nap from buying.
-func (w *clusterWatch) pauseOf(facts *managedcluster.Facts) *managedcluster.Pause {
+// pauseNow is pause for who holds the lock. It costs next to nothing, for loops ask several
+// times a second.
+func (w *clusterWatch) pauseNow() *managedcluster.Pause {
+	if w.refused != nil {
+		return w.refused
+	}
+	return w.pool.pause(&w.facts)
+}
+
+// refusedBy is why the facts of a cluster keep nap from buying, nil where they do not.
+func refusedBy(facts *managedcluster.Facts) *managedcluster.Pause {
 	if pause := facts.Pause(); pause != nil {
 		return pause
 	}
-	if refusals := prerequisites.Refusals(facts); len(refusals) > 0 {
-		r := &refusals[0]
-		return &managedcluster.Pause{Reason: managedcluster.ReasonPrerequisite, Message: fmt.Sprintf(
-			"%s, see prerequisite %d (%s) of nap doctor: nap buys nothing. %s Mend it: %s", r.Finding, r.Number, r.Name, r.Why, r.Fix)}
+	refusals := prerequisites.Refusals(facts)
+	if len(refusals) == 0 {
+		return nil
 	}
-	return w.pool.pause(facts)
+	r := &refusals[0]
+	return &managedcluster.Pause{Reason: managedcluster.ReasonPrerequisite, Message: fmt.Sprintf(
+		"%s, see prerequisite %d (%s) of nap doctor: nap buys nothing. %s Mend it: %s", r.Finding, r.Number, r.Name, r.Why, r.Fix)}
 }
 
 // first is how long after the start the cluster is read: at once where the agent pool
@@ -199,8 +211,8 @@ func (w *clusterWatch) read(ctx context.Context) error {
 	before := w.pause()
 	w.pool.look(ctx, &facts)
 	w.mu.Lock()
-	w.facts = facts
-	now := w.pauseOf(&facts)
+	w.facts, w.refused = facts, refusedBy(&facts)
+	now := w.pauseNow()
 	w.mu.Unlock()
 	switch {
 	case now != nil && (before == nil || before.Reason != now.Reason):

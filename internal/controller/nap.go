@@ -23,9 +23,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/capacitybuffer"
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
-	"github.com/nodeautoprovision/nap/internal/controller/freeze"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
-	"github.com/nodeautoprovision/nap/internal/controller/limitreached"
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
@@ -41,7 +39,7 @@ import (
 
 // registerNap adds nap's own loops to the manager: the one that buys and the one
 // that removes nodes.
-func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, past purchases,
+func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, past purchases,
 	collector *snapshot.Collector) error {
 	numbers, err := metrics.NewProvisioning(ctrlmetrics.Registry)
 	if err != nil {
@@ -101,22 +99,12 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		held.Plan(loop.BuffersChanged)
 		fed.before, fed.loops = held.Read, append(fed.loops, held)
 	}
-	told := &purchasebackoff.Loop{
+	err = addStatusLoops(ctx, mgr, purchasebackoff.Loop{
 		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: numbers,
 		Purchases: past.made, Registrations: past.registrations,
-	}
-	if err := mgr.Add(told); err != nil {
-		return fmt.Errorf("adding the loop that tells of purchases that led to nothing: %w", err)
-	}
-	if err := mgr.Add(&freeze.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock}); err != nil {
-		return fmt.Errorf("adding the loop that tells which NodePools are frozen: %w", err)
-	}
-	limits := &limitreached.Loop{
-		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock,
-		Reached: func() (map[string]string, bool) { return collector.Decisions.LimitsReached(m.Snapshot) },
-	}
-	if err := mgr.Add(limits); err != nil {
-		return fmt.Errorf("adding the loop that tells which NodePools have reached a limit: %w", err)
+	}, func() (map[string]string, bool) { return collector.Decisions.LimitsReached(m.Snapshot) })
+	if err != nil {
+		return err
 	}
 	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past, collector.Moves)
 	if err != nil {

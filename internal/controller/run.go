@@ -198,18 +198,9 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err != nil {
 		return err
 	}
-	cloud.mode = &mode.Keeper{
-		Kube: mgr.GetClient(), Clock: cfg.Clock, Prerequisites: cloud.Paused, Token: cloud.tokens,
-		Checks: checks.Report, OutboundType: cloud.Surroundings.OutboundType,
-		DefaultNodePools: cfg.Options.DefaultNodePools, Dataplane: cloud.Dataplane,
-	}
-	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
+	assembly, err := newAssembly(ctx, mgr, cfg, &cloud, checks.Report)
 	if err != nil {
 		return err
-	}
-	cloud.mode.Recorder = assembly.Recorder
-	if err := mgr.Add(cloud.mode); err != nil {
-		return fmt.Errorf("adding the keeper of the mode: %w", err)
 	}
 	if err := assembly.Register(ctx, karpenter.Scope{
 		Deciders: karpenter.Deciders{
@@ -233,7 +224,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {
 		purchases := newPurchases(cfg.Clock)
-		if err := registerNap(mgr, cfg, assembly, cloud, purchases, collector); err != nil {
+		if err := registerNap(ctx, mgr, cfg, assembly, cloud, purchases, collector); err != nil {
 			return err
 		}
 		memory[snapshot.MemoryPurchases] = purchases.store()

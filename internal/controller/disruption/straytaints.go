@@ -18,11 +18,18 @@ type strayTaints struct {
 	clock  clock.Clock
 	// since is since when a node has such a taint, by its name.
 	since map[string]time.Time
+	// clean is the revision of the mirror in which no node had such a taint while no command
+	// was under way; zero for none.
+	clean uint64
 }
 
 // release removes the taints that have stood for long enough. underWay are the nodes
 // of commands, by name.
 func (t *strayTaints) release(ctx context.Context, underWay map[string]bool) {
+	revision := t.mirror.Revision()
+	if len(underWay) == 0 && revision == t.clean {
+		return
+	}
 	s := t.mirror.Snapshot()
 	now, seen := t.clock.Now(), map[string]time.Time{}
 	for claim := range s.Claims() {
@@ -39,5 +46,8 @@ func (t *strayTaints) release(ctx context.Context, underWay map[string]bool) {
 			t.marker.clear(ctx, Removed{Claim: claim.Name, Node: node.Name})
 		}
 	}
-	t.since = seen
+	t.since, t.clean = seen, 0
+	if len(seen) == 0 && len(underWay) == 0 {
+		t.clean = revision
+	}
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
-// every is how often the loop looks. It reads the cache alone.
-const every = 2 * time.Second
+// every is how often the loop looks whether a NodePool has changed, atLeastEvery how often
+// at all NodePools: the time until which one is frozen ends without a change.
+const every, atLeastEvery = 2 * time.Second, 10 * time.Second
 
 // Condition is True on a NodePool while it is frozen.
 const Condition = "Frozen"
@@ -36,6 +37,8 @@ type Loop struct {
 	Kube     client.Client
 	Recorder events.Recorder
 	Clock    clock.Clock
+	// Changes counts the changes of NodePools.
+	Changes func() uint64
 }
 
 // NeedLeaderElection makes the manager run the loop on the leader alone.
@@ -43,7 +46,8 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 
 // Start looks until the context ends.
 func (l *Loop) Start(ctx context.Context) error {
-	return periodic.Run(ctx, l.Clock, every, "telling which NodePools are frozen", l.look)
+	return periodic.RunOnChange(ctx, l.Clock, periodic.Pauses{Look: every, AtMost: atLeastEvery},
+		"telling which NodePools are frozen", l.Changes, l.look)
 }
 
 func (l *Loop) look(ctx context.Context) error {

@@ -60,6 +60,17 @@ type Keeper struct {
 	book  *ledger.Book
 	page  v1alpha1.LedgerPage
 	wrote time.Time
+	// rest is what was seen last, and how long nothing has changed since.
+	rest rest
+}
+
+// rest is a cluster in which nothing changes, as the mirror has it.
+type rest struct {
+	// fleet is what was looked at, nil before; look is what was seen, counted until then.
+	fleet *fleet.Snapshot
+	look  *ledger.Look
+	// until is when it was still the fleet.
+	until time.Time
 }
 
 // Gone notes that the machine of a NodeClaim went, or the NodeClaim: what was earlier counts.
@@ -98,10 +109,59 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}
 	gone := k.wentSince()
 	// The fleet is read after the time, so that what is missing in it went before.
-	at := k.Clock.Now()
-	look, err := ledger.LookAt(ctx, k.Fleet(), k.Catalogs, ledger.Settings{Now: at, Labels: k.Labels, Gone: gone})
+	at, now := k.Clock.Now(), k.Fleet()
+	if k.rests(now, at, gone) {
+		return nil
+	}
+	look, err := ledger.LookAt(ctx, now, k.Catalogs, ledger.Settings{Now: at, Labels: k.Labels, Gone: gone})
 	if err != nil {
 		return err
+	}
+	if err := k.observe(ctx, k.restEnds()); err != nil {
+		return err
+	}
+	if err := k.observe(ctx, look); err != nil {
+		return err
+	}
+	k.rest = rest{fleet: now, look: look, until: at}
+	if !k.book.Changed() && at.Sub(k.wrote) < atLeastEvery {
+		return nil
+	}
+	if err := k.write(ctx); err != nil {
+		// What the API server has decides: it is read again and counted from there.
+		k.book = nil
+		return err
+	}
+	k.wrote = at
+	return nil
+}
+
+// rests reports whether nothing has changed since the last look, nothing is to be written,
+// and a day is not over, so that what the cluster costs can be counted later.
+func (k *Keeper) rests(now *fleet.Snapshot, at time.Time, gone map[string]time.Time) bool {
+	same := now == k.rest.fleet && len(gone) == 0
+	if same {
+		k.rest.until = at
+	}
+	return same && at.Sub(k.wrote) < atLeastEvery && at.UTC().Format(time.DateOnly) == k.book.Day
+}
+
+// restEnds is the last look until the moment in which it still held, so that what has come
+// since is counted from there; nil where that was counted.
+func (k *Keeper) restEnds() *ledger.Look {
+	if k.rest.look == nil || !k.rest.until.After(k.rest.look.At) {
+		return nil
+	}
+	out := *k.rest.look
+	out.At = k.rest.until
+	return &out
+}
+
+// observe counts what a look has seen, nil for nothing, and tells of the machines that are
+// new. Where a day is over, its page is closed.
+func (k *Keeper) observe(ctx context.Context, look *ledger.Look) error {
+	if look == nil {
+		return nil
 	}
 	before := len(k.book.Open)
 	known := map[string]bool{}
@@ -119,15 +179,6 @@ func (k *Keeper) Keep(ctx context.Context) error {
 			return err
 		}
 	}
-	if !k.book.Changed() && at.Sub(k.wrote) < atLeastEvery {
-		return nil
-	}
-	if err := k.write(ctx); err != nil {
-		// What the API server has decides: it is read again and counted from there.
-		k.book = nil
-		return err
-	}
-	k.wrote = at
 	return nil
 }
 
@@ -165,6 +216,7 @@ func (k *Keeper) tell(known map[string]bool) {
 // read reads the page of the day. Nothing is written over one that cannot be understood,
 // and the error says so.
 func (k *Keeper) read(ctx context.Context) error {
+	k.rest = rest{}
 	var page v1alpha1.LedgerPage
 	err := k.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.LedgerName}, &page)
 	if apierrors.IsNotFound(err) {

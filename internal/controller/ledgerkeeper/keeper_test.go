@@ -22,10 +22,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// shop sells one size, for $3.60/h with a disk of $0.36/h in it.
-type shop struct{}
+// shop sells one size, for $3.60/h with a disk of $0.36/h in it, and counts how often it
+// was asked.
+type shop struct{ asked *int }
 
-func (shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
+func (s shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
+	*s.asked++
 	return &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
 		Name: "Standard_D4s_v5", Offerings: []model.Offering{{
 			Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(3.6), DiskPrice: model.USD(0.36), Available: true,
@@ -41,6 +43,8 @@ type cluster struct {
 	kube  client.WithWatch
 	// fails is what the next writes return.
 	fails error
+	// looks is how often the catalogue was read.
+	looks int
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -66,7 +70,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) keeper() *Keeper {
-	return &Keeper{Reader: c.kube, Writer: c.kube, Clock: c.clock, Fleet: c.store.Snapshot, Catalogs: shop{}}
+	return &Keeper{Reader: c.kube, Writer: c.kube, Clock: c.clock, Fleet: c.store.Snapshot, Catalogs: shop{&c.looks}}
 }
 
 // keep lets time pass and a keeper look.
@@ -248,4 +252,31 @@ func TestPageOfALaterVersionIsNotOverwritten(t *testing.T) {
 	if err := c.keeper().Keep(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want one that says %q", err, want)
 	}
+}
+
+// TestClusterAtRestIsSeldomLookedAt: it costs what it did when it was looked at every time,
+// and what comes after is counted from when it came.
+func TestClusterAtRestIsSeldomLookedAt(t *testing.T) {
+	c := newCluster(t)
+	k := c.keeper()
+	c.keep(k, 0)
+	c.buy("a")
+	c.keep(k, 5*time.Second)
+	before := c.looks
+	for range 22 {
+		c.keep(k, 5*time.Second)
+	}
+	if looks := c.looks - before; looks != 1 {
+		t.Errorf("the cluster was looked at %d times in 110 seconds without a change, want once", looks)
+	}
+	b := c.buy("b")
+	c.keep(k, 5*time.Second)
+	for range 3 {
+		c.keep(k, 5*time.Second)
+	}
+	c.store.Remove(b)
+	k.Gone("b", c.clock.Now())
+	c.keep(k, 5*time.Second)
+	c.keep(k, time.Minute)
+	c.costs((5 + 22*5 + 5*5 + 60 + 4*5) * 0.001)
 }

@@ -7,6 +7,7 @@ package limitreached
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -20,8 +21,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
-// every is how often the loop looks. It reads memory alone.
-const every = 2 * time.Second
+// every is how often the loop looks whether a NodePool or a limit has changed, atLeastEvery
+// how often at all NodePools. It reads memory alone.
+const every, atLeastEvery = 2 * time.Second, time.Minute
 
 // Condition is True on a NodePool while one of its limits keeps a machine from being
 // bought that pods wait for, or cannot be read.
@@ -42,6 +44,16 @@ type Loop struct {
 	// Reached says which limits keep machines from being bought, by NodePool, and false
 	// while that is not known.
 	Reached func() (map[string]string, bool)
+	// Changes counts the changes of NodePools.
+	Changes func() uint64
+
+	// last is what Reached said last, and said how often that was something else. One
+	// goroutine uses them.
+	last struct {
+		reached map[string]string
+		known   bool
+	}
+	said uint64
 }
 
 // NeedLeaderElection makes the manager run the loop on the leader alone.
@@ -49,7 +61,18 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 
 // Start looks until the context ends.
 func (l *Loop) Start(ctx context.Context) error {
-	return periodic.Run(ctx, l.Clock, every, "telling which NodePools have reached a limit", l.look)
+	return periodic.RunOnChange(ctx, l.Clock, periodic.Pauses{Look: every, AtMost: atLeastEvery},
+		"telling which NodePools have reached a limit", l.state, l.look)
+}
+
+// state is another number after each change of a NodePool or of what is reached.
+func (l *Loop) state() uint64 {
+	reached, known := l.Reached()
+	if known != l.last.known || !maps.Equal(reached, l.last.reached) {
+		l.last.reached, l.last.known = reached, known
+		l.said++
+	}
+	return l.Changes() + l.said
 }
 
 func (l *Loop) look(ctx context.Context) error {

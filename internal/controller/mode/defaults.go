@@ -72,24 +72,29 @@ func (k *Keeper) wanted(ctx context.Context) (v1alpha1.DefaultNodePools, error) 
 // makeDefaults makes the default objects that have never been there, and says how that
 // went. What exists under the name of one is the user's, and counts as made.
 func (k *Keeper) makeDefaults(ctx context.Context, object *v1alpha1.NodeAutoProvisioning) error {
-	all, err := Defaults(k.Dataplane)
-	if err != nil {
-		return err
-	}
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDefaultNodePools, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDefaultsMade,
 		Message: "The NodePools default and system-surge have been made; they are yours to change and to delete",
 	}
 	if object.Spec.DefaultNodePools == v1alpha1.DefaultNodePoolsNone {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonDefaultsNone, "spec.defaultNodePools is None: none are made"
-		all = nil
+		k.write(object, c)
+		return nil
 	}
-	for _, o := range all {
+	if k.defaults == nil {
+		all, err := Defaults(k.Dataplane)
+		if err != nil {
+			return err
+		}
+		k.defaults = all
+	}
+	for _, o := range k.defaults {
 		name := o.GetObjectKind().GroupVersionKind().Kind + "/" + o.GetName()
 		if slices.Contains(object.Status.DefaultsMade, name) {
 			continue
 		}
-		if err := k.Kube.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+		made, _ := o.DeepCopyObject().(client.Object) // what is an Object stays one
+		if err := k.Kube.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
 			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonDefaultsFailed
 			c.Message = fmt.Sprintf("%s could not be made, trying again: %v", name, err)
 			break

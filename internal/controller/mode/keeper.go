@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
@@ -51,11 +50,17 @@ type Keeper struct {
 	DefaultNodePools v1alpha1.DefaultNodePools
 	// Dataplane is the network dataplane of the cluster, such as cilium.
 	Dataplane string
+	// Changes counts the changes of NodeClaims and NodePools; where it is nil, all are read
+	// at every look.
+	Changes func() uint64
 
 	// seen is the object as it was read last; nil before.
 	seen atomic.Pointer[v1alpha1.NodeAutoProvisioning]
 	// made are the default objects that have been there once.
 	made []string
+	// inventory is the last one, and defaults are the objects of Defaults; nil before.
+	inventory *inventory
+	defaults  []client.Object
 }
 
 // NeedLeaderElection makes the manager run the keeper on the leader alone.
@@ -132,20 +137,15 @@ func (k *Keeper) tell(before, now *v1alpha1.NodeAutoProvisioning) {
 
 // fill writes into the status what is true now.
 func (k *Keeper) fill(ctx context.Context, object *v1alpha1.NodeAutoProvisioning) error {
-	var claims karpv1.NodeClaimList
-	var pools karpv1.NodePoolList
-	for _, list := range []client.ObjectList{&claims, &pools} {
-		// The lists are only read here, several thousand objects every second.
-		if err := k.Kube.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing what blocks mode Manual: %w", err)
-		}
+	have, err := k.take(ctx)
+	if err != nil {
+		return err
 	}
 	s := &object.Status
-	s.Nodes, s.NodePools = int32(len(claims.Items)), int32(len(pools.Items))
-	s.DisableBlockedBy = Blockers(claims.Items, pools.Items)
+	s.Nodes, s.NodePools, s.DisableBlockedBy = have.nodes, have.pools, have.blockers
 	s.ObservedGeneration = object.Generation
-	s.Outbound = k.outbound(s.Outbound, claims.Items)
+	s.Outbound = k.outbound(s.Outbound, have.oldest)
 	k.conditions(object)
-	k.write(object, upgraded(claims.Items))
+	k.write(object, have.upgraded)
 	return k.makeDefaults(ctx, object)
 }

@@ -327,3 +327,22 @@ func TestConditionCountsNodesThatAreOld(t *testing.T) {
 		}
 	}
 }
+
+func TestNodeClaimsAreReadAgainOnlyAfterChanges(t *testing.T) {
+	w := newWorld(t, claim("first", ""))
+	var changes uint64
+	w.Changes = func() uint64 { return changes }
+	if got := w.looks().Status.Nodes; got != 1 {
+		t.Fatalf("%d nodes are counted, want 1", got)
+	}
+	if err := w.Kube.Create(t.Context(), claim("second", "")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.looks().Status.Nodes; got != 1 {
+		t.Errorf("%d nodes are counted without a change, want the 1 of before", got)
+	}
+	changes++
+	if got := w.looks().Status; got.Nodes != 2 || !strings.Contains(got.DisableBlockedBy, "second") {
+		t.Errorf("%d nodes are counted after a change, and %q blocks, want 2 with second", got.Nodes, got.DisableBlockedBy)
+	}
+}

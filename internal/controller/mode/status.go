@@ -118,23 +118,21 @@ func (k *Keeper) prerequisites(object *v1alpha1.NodeAutoProvisioning, refusal ou
 }
 
 // outbound is what is noted of the outbound type: a change, until no machine is left that
-// was made before it.
-func (k *Keeper) outbound(noted *v1alpha1.Outbound, claims []karpv1.NodeClaim) *v1alpha1.Outbound {
+// was made before it. oldest is when the first machine was made, nil where there is none.
+func (k *Keeper) outbound(noted *v1alpha1.Outbound, oldest *metav1.Time) *v1alpha1.Outbound {
 	if k.OutboundType == "" {
 		return noted
 	}
 	if noted == nil {
 		return &v1alpha1.Outbound{Type: k.OutboundType}
 	}
-	before := func(at *metav1.Time) bool {
-		return slices.ContainsFunc(claims, func(c karpv1.NodeClaim) bool { return at == nil || c.CreationTimestamp.Before(at) })
-	}
 	out := noted.DeepCopy()
 	if !strings.EqualFold(out.Type, k.OutboundType) {
 		now := metav1.NewTime(k.Clock.Now().Truncate(time.Second))
 		out = &v1alpha1.Outbound{Type: k.OutboundType, Before: noted.Type, Changed: &now}
 	}
-	if out.Before != "" && !before(out.Changed) {
+	olderThan := func(at *metav1.Time) bool { return oldest != nil && (at == nil || oldest.Before(at)) }
+	if out.Before != "" && !olderThan(out.Changed) {
 		out.Before, out.Changed = "", nil
 	}
 	return out

@@ -25,3 +25,29 @@ func Run(ctx context.Context, c clock.Clock, pause time.Duration, name string, d
 		}
 	}
 }
+
+// Pauses are how often is looked: after Look where something has changed, and in any case
+// after AtMost.
+type Pauses struct{ Look, AtMost time.Duration }
+
+// RunOnChange is Run for what need not be done again while state returns the same number,
+// which must cost next to nothing. state is asked before it is done, so that a change in
+// between counts for the next time. After a failure it is done again after the short pause.
+func RunOnChange(
+	ctx context.Context, c clock.Clock, pauses Pauses, name string, state func() uint64, do func(context.Context) error,
+) error {
+	var seen uint64
+	var at time.Time
+	return Run(ctx, c, pauses.Look, name, func(ctx context.Context) error {
+		now := state()
+		if !at.IsZero() && now == seen && c.Since(at) < pauses.AtMost {
+			return nil
+		}
+		at = time.Time{}
+		if err := do(ctx); err != nil {
+			return err
+		}
+		seen, at = now, c.Now()
+		return nil
+	})
+}

@@ -19,8 +19,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 )
 
-// every is how often the loop looks. It reads the cache alone.
-const every = 2 * time.Second
+// every is how often the loop looks while machines are on their way, purchases pause or
+// objects change, and atLeastEvery how often otherwise. It reads the cache alone.
+const every, atLeastEvery = 2 * time.Second, time.Minute
 
 // The reasons of events and conditions.
 const (
@@ -48,6 +49,13 @@ type Loop struct {
 	Metrics       Metrics
 	Purchases     *Purchases
 	Registrations *Registrations
+	// Changes counts the changes of AKSNodeClasses, NodePools and NodeClaims.
+	Changes func() uint64
+
+	// paused is whether anything paused at the last look; busy counts the looks that were
+	// due without a change of objects. One goroutine uses them.
+	paused bool
+	busy   uint64
 }
 
 // NeedLeaderElection makes the manager run the loop on the leader alone.
@@ -55,7 +63,17 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 
 // Start looks until the context ends.
 func (l *Loop) Start(ctx context.Context) error {
-	return periodic.Run(ctx, l.Clock, every, "following machines until they are nodes", l.look)
+	return periodic.RunOnChange(ctx, l.Clock, periodic.Pauses{Look: every, AtMost: atLeastEvery},
+		"following machines until they are nodes", l.state, l.look)
+}
+
+// state is the number of changes; while machines are followed or something pauses, another
+// one every time, since pauses end and machines are given up as time passes.
+func (l *Loop) state() uint64 {
+	if l.paused || l.Registrations.following() || len(l.Purchases.Paused()) > 0 || len(l.Registrations.Paused()) > 0 {
+		l.busy++
+	}
+	return l.Changes() + l.busy
 }
 
 func (l *Loop) look(ctx context.Context) error {
@@ -64,6 +82,7 @@ func (l *Loop) look(ctx context.Context) error {
 	}
 	classes := l.Registrations.Paused()
 	workloads := l.Purchases.Paused()
+	l.paused = len(workloads)+len(classes) > 0
 	l.Metrics.Paused(len(workloads), len(classes))
 	if err := l.tellClasses(ctx, classes); err != nil {
 		return err

@@ -117,6 +117,13 @@ func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
 	return nil
 }
 
+// following reports whether any machine is on its way.
+func (r *Registrations) following() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.machines) > 0
+}
+
 func (r *Registrations) learn(classes []v1beta1.AKSNodeClass) {
 	r.classes = make(map[string]classFacts, len(classes))
 	for i := range classes {

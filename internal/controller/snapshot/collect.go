@@ -53,6 +53,41 @@ type Collector struct {
 	Moves *Moves
 	// Catalogs price the nodes.
 	Catalogs fleet.Catalogs
+
+	// last is what the fleet was like when it was looked at last. One goroutine uses it.
+	last fleetState
+}
+
+// fleetState is what is told of a fleet.
+type fleetState struct {
+	// of is the fleet, nil before the first look; until is when it is looked at again though
+	// nothing of it has changed: prices may have, and the time until which it is frozen ends.
+	of    *fleet.Snapshot
+	until time.Time
+
+	pools    []v1alpha1.NodePoolState
+	others   int32
+	machines []v1alpha1.MachineUnderWay
+	usual    int32
+}
+
+// fleetHolds is for how long what is told of a fleet holds while nothing of it changes.
+const fleetHolds = 30 * time.Second
+
+// stateOf looks at a fleet, unless it is the one of the last look.
+func (c *Collector) stateOf(ctx context.Context, now *fleet.Snapshot) (*fleetState, error) {
+	at := c.Clock.Now()
+	if c.last.of == now && at.Before(c.last.until) {
+		return &c.last, nil
+	}
+	views, err := now.Views(ctx, c.Catalogs)
+	if err != nil {
+		return nil, err
+	}
+	c.last = fleetState{of: now, until: at.Add(fleetHolds)}
+	c.last.pools, c.last.others = Pools(now, views, at)
+	c.last.machines, c.last.usual = Machines(now)
+	return &c.last, nil
 }
 
 // Collect fills in what is known now.
@@ -76,16 +111,16 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 		return nil
 	}
 	now := c.Fleet()
-	views, err := now.Views(ctx, c.Catalogs)
+	state, err := c.stateOf(ctx, now)
 	if err != nil {
 		return err
 	}
 	leftOut := c.Decisions.fill(d, now)
-	s.NodePools, s.OtherNodes = Pools(now, views, c.Clock.Now())
+	s.NodePools, s.OtherNodes = slices.Clone(state.pools), state.others
 	for i := range s.NodePools {
 		s.NodePools[i].Why = leftOut[s.NodePools[i].Name]
 	}
-	s.Machines, s.UsualBootSeconds = Machines(now)
+	s.Machines, s.UsualBootSeconds = slices.Clone(state.machines), state.usual
 	c.Moves.fill(s)
 	return nil
 }

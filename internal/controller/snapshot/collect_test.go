@@ -1,0 +1,68 @@
+package snapshot
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// shop sells one size at a price that can change, and counts how often it is asked.
+type shop struct {
+	price model.Money
+	asked int
+}
+
+func (s *shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
+	s.asked++
+	return &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
+		Name: "Standard_D4s_v5", Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.OnDemand, Price: s.price, Available: true}},
+	}}}, nil
+}
+
+// TestFleetAtRestIsSeldomLookedAt: what is told of it is the same as at the last look, until
+// something changes or other prices may hold.
+func TestFleetAtRestIsSeldomLookedAt(t *testing.T) {
+	store, sells := fleet.NewStore(), &shop{price: model.USD(1)}
+	clk := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC))
+	collector := &Collector{
+		Clock: clk, Market: func() Market { return Market{} }, Health: func() (string, string) { return "", "" },
+		Fleet: store.Snapshot, Decisions: &Decisions{}, Moves: &Moves{}, Catalogs: sells,
+	}
+	buy := func(name string) {
+		store.Put(&fleet.Claim{
+			Name: name, Pool: "general", ProviderID: "azure://" + name, Created: clk.Now(), Launched: clk.Now(),
+			Labels: map[string]string{model.LabelInstanceType: "Standard_D4s_v5", model.LabelZone: "eastus-1", model.LabelCapacityType: "on-demand"},
+		})
+	}
+	store.Put(&fleet.Pool{Name: "general", NodeLimit: -1, Ready: true})
+	buy("a")
+	look := func(cost string, machines, asked int) {
+		t.Helper()
+		clk.Step(5 * time.Second)
+		d := &Document{}
+		if err := collector.Collect(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		s := &d.Status
+		if s.NodePools[0].HourlyCost != cost || len(s.Machines) != machines || sells.asked != asked {
+			t.Errorf("the NodePool costs %s with %d machines on their way after %d looks at the fleet, want %s, %d and %d",
+				s.NodePools[0].HourlyCost, len(s.Machines), sells.asked, cost, machines, asked)
+		}
+	}
+	look("1.000", 1, 1)
+	for range 5 {
+		look("1.000", 1, 1)
+	}
+	buy("b")
+	look("2.000", 2, 2)
+	sells.price = model.USD(3)
+	for range 5 {
+		look("2.000", 2, 2)
+	}
+	look("6.000", 2, 3)
+}
