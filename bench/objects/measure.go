@@ -45,6 +45,7 @@ const (
 	planWithin     = 10 * time.Minute
 	restFor        = 20 * time.Second
 	settleFor      = 150 * time.Second // what a start sets off is over
+	youngFor       = 10 * time.Minute  // both engines look at younger nodes more often
 	idleFor        = 60 * time.Second
 	decisionWithin = 5 * time.Minute
 	goneWithin     = 5 * time.Minute
@@ -58,8 +59,8 @@ type Options struct {
 	Programs onlab.Programs
 	// Dir is where labs and logs go.
 	Dir string
-	// Profile says that processor profiles of the idle minute and of single pods are
-	// written beside the logs.
+	// Profile says that processor profiles of the start, of the idle minute and of single
+	// pods are written beside the logs.
 	Profile bool
 }
 
@@ -127,6 +128,8 @@ func (m *measurement) start(ctx context.Context, log string) error {
 		return err
 	}
 	m.controller = c
+	profiled := m.profileStart(ctx)
+	defer func() { <-profiled }()
 	err = until(ctx, "a NodeClaim for pods that wait", planWithin, func() (bool, error) {
 		n, err := m.lateClaims(ctx)
 		return n > 0, err
@@ -139,6 +142,26 @@ func (m *measurement) start(ctx context.Context, log string) error {
 		c.Kill()
 	}
 	return err
+}
+
+// startProfiled is how long the profile of the start is.
+const startProfiled = 20 * time.Second
+
+// profileStart writes a profile of the controller's processor time from the moment in which
+// it serves profiles, if that is wanted. What it returns is closed when that is done.
+func (m *measurement) profileStart(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		path, until := filepath.Join(m.dir, "start.pprof"), time.Now().Add(startProfiled)
+		for m.profiled && time.Now().Before(until) && ctx.Err() == nil {
+			if m.controller.Profile(ctx, int(startProfiled.Seconds()), path) == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond) // it does not serve yet
+		}
+	}()
+	return done
 }
 
 // lateClaims counts the NodeClaims of the pods that waited.
@@ -166,9 +189,16 @@ func (m *measurement) leave(ctx context.Context, name string) error {
 	})
 }
 
-// idle measures while nothing changes but leases.
+// idle measures while nothing changes but leases and no node is young.
 func (m *measurement) idle(ctx context.Context) error {
 	if err := m.pause(ctx, settleFor); err != nil {
+		return err
+	}
+	youngest, err := m.youngest(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.pause(ctx, max(0, youngFor+restFor-time.Since(youngest))); err != nil {
 		return err
 	}
 	took, err := m.cpu(func() error {
@@ -180,6 +210,20 @@ func (m *measurement) idle(ctx context.Context) error {
 	m.result.Idle = took.Seconds() / idleFor.Seconds()
 	m.result.Memory, err = m.controller.Memory()
 	return err
+}
+
+// youngest is when the youngest node was made.
+func (m *measurement) youngest(ctx context.Context) (at time.Time, err error) {
+	var nodes corev1.NodeList
+	if err := m.seen.List(ctx, &nodes); err != nil {
+		return at, err
+	}
+	for i := range nodes.Items {
+		if made := nodes.Items[i].CreationTimestamp.Time; made.After(at) {
+			at = made
+		}
+	}
+	return at, nil
 }
 
 // change changes pods, and waits until the controller has digested it.

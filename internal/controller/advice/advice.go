@@ -83,7 +83,7 @@ func (l *Loop) look(ctx context.Context) error {
 	var pools karpv1.NodePoolList
 	var classes v1beta1.AKSNodeClassList
 	for _, list := range []client.ObjectList{&pools, &classes} {
-		if err := l.Kube.List(ctx, list); err != nil {
+		if err := l.Kube.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing NodePools and AKSNodeClasses: %w", err)
 		}
 	}
@@ -93,6 +93,9 @@ func (l *Loop) look(ctx context.Context) error {
 	now := l.state(mine, classes.Items, subscription.NoManagedGPU)
 	if now == l.seen && l.Clock.Since(l.at) < afresh {
 		return nil
+	}
+	for i := range mine { // those of the cache are not to be changed
+		mine[i] = *mine[i].DeepCopy()
 	}
 	byPool := map[string][]poollint.Finding{}
 	for _, f := range poollint.Lint(l.entries(ctx, mine, classes.Items), subscription) {

@@ -47,7 +47,7 @@ type Batch struct {
 	urgent bool
 	// firm is set by the first trigger that is not tentative.
 	firm bool
-	// opened is when the first trigger came, joined when the last new owner did.
+	// opened is when the first trigger came, joined when the youngest of the owners appeared.
 	opened, joined time.Time
 }
 
@@ -64,6 +64,9 @@ type News struct {
 	// Owner may have more pods to create: the batch closes early once it,
 	// and every other owner, has created all.
 	Owner *Owner
+	// Appeared is when the owner was first seen, where that was before this trigger; zero
+	// stands for now.
+	Appeared time.Time
 	// Tentative triggers may come to nothing: the scheduler has not looked at the pod yet.
 	Tentative bool
 	// Urgent triggers say that what is to be planned is known already. Together
@@ -86,7 +89,12 @@ func (b *Batch) Trigger(key string, news News) {
 	b.seen[key] = true
 	if news.Owner != nil && !b.owners[*news.Owner] {
 		b.owners[*news.Owner] = true
-		b.joined = b.clock.Now()
+		if news.Appeared.IsZero() {
+			news.Appeared = b.clock.Now()
+		}
+		if news.Appeared.After(b.joined) {
+			b.joined = news.Appeared
+		}
 	}
 	b.urgent = b.urgent || news.Urgent
 	b.firm = b.firm || !news.Tentative
@@ -149,9 +157,10 @@ func (b *Batch) next(ctx context.Context, complete func(context.Context, []Owner
 }
 
 // Owners seldom come alone: those of one file follow each other closely. A batch with
-// owners stays open until none has joined for joinQuiet, but no longer than joinWithin.
+// owners stays open until joinQuiet after the youngest of them appeared, but no longer than
+// joinWithin.
 const (
-	joinQuiet  = 200 * time.Millisecond
+	joinQuiet  = 150 * time.Millisecond
 	joinWithin = time.Second
 )
 

@@ -91,8 +91,8 @@ func TestBatchWaitsForOwnersThatFollowEachOther(t *testing.T) {
 		gap    time.Duration
 		want   string
 	}{
-		{"one alone", 1, 0, "complete after 200ms"},
-		{"those of one file", 5, 100 * time.Millisecond, "complete after 600ms"},
+		{"one alone", 1, 0, "complete after 150ms"},
+		{"those of one file", 5, 100 * time.Millisecond, "complete after 550ms"},
 		{"no end of them", 50, 100 * time.Millisecond, "complete after 1s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,6 +102,29 @@ func TestBatchWaitsForOwnersThatFollowEachOther(t *testing.T) {
 						b.Trigger(fmt.Sprint("pod", i), News{Owner: &Owner{Kind: "ReplicaSet", Name: fmt.Sprint("web", i)}})
 					})
 				}
+				always := func(context.Context, []Owner) bool { return true }
+				if got := closed(ctx, t, b, always); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestBatchCountsFromWhenOwnersAppeared: a ReplicaSet is there a while before its first pod.
+func TestBatchCountsFromWhenOwnersAppeared(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ago  time.Duration
+		want string
+	}{
+		{"just now", 0, "complete after 150ms"},
+		{"a moment ago", 80 * time.Millisecond, "complete after 75ms"},
+		{"long ago", time.Minute, "complete after 25ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+				b.Trigger("pod", News{Owner: &Owner{Kind: "ReplicaSet", Name: "web"}, Appeared: time.Now().Add(-c.ago)})
 				always := func(context.Context, []Owner) bool { return true }
 				if got := closed(ctx, t, b, always); got != c.want {
 					t.Errorf("got %s, want %s", got, c.want)
@@ -127,12 +150,12 @@ func TestBatchOfTentativeTriggersIsDroppedWhenMoot(t *testing.T) {
 			b.Trigger("pod", News{Owner: &owner, Tentative: true})
 			b.Trigger("other", News{Owner: &owner})
 		})
-		if got, want := closed(ctx, t, b, always), "complete after 10.19s"; got != want {
+		if got, want := closed(ctx, t, b, always), "complete after 10.14s"; got != want {
 			t.Errorf("a pod that the scheduler has judged: got %s, want %s", got, want)
 		}
 		moot = false
 		b.Trigger("pod", News{Owner: &owner, Tentative: true})
-		if got, want := closed(ctx, t, b, always), "complete after 200ms"; got != want {
+		if got, want := closed(ctx, t, b, always), "complete after 150ms"; got != want {
 			t.Errorf("a pod that still waits: got %s, want %s", got, want)
 		}
 	})

@@ -201,6 +201,13 @@ func (s *startingOwners) forget(o client.Object) {
 	s.join(owner, "")
 }
 
+// appeared is when an owner that has no pod yet was first seen; zero where that is not known.
+func (s *startingOwners) appeared(owner Owner) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since[owner]
+}
+
 // any reports whether some owner is about to create its first pod, which is to be waited
 // for.
 func (s *startingOwners) any() bool {

@@ -111,7 +111,9 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 	if t.nominations != nil {
 		t.nominations.seen(pod)
 	}
-	var news News
+	owner := ownerOf(pod)
+	// Before its pod is noted: an owner with a pod is not about to create its first one.
+	news := News{Appeared: t.complete.Starting.appeared(owner)}
 	switch t.pods.Observe(pod) {
 	case NothingNew:
 		if !podutils.IsProvisionable(pod) && !kube.Unjudged(pod) {
@@ -120,7 +122,6 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	case New:
 		// It says that its owner is at work.
-		owner := ownerOf(pod)
 		news.Owner, news.Tentative = &owner, kube.Unjudged(pod)
 	default: // DueAgain: it tells nothing new of its owner
 	}

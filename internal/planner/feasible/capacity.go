@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"sync"
 )
 
 // CapacityIndex answers which options have at least a given amount of a dimension for
@@ -13,9 +14,9 @@ type CapacityIndex struct {
 	// Runs are the stretches of options of equal size, ascending. Together they are
 	// all options; a run never crosses the border of two pools.
 	Runs []Run
-	// levels are the sorted amounts of all options, per dimension. They are nil where
-	// the space has no options.
-	levels []*Levels
+	// levels are the sorted amounts of all options, per dimension, sorted when they are asked
+	// for: of most dimensions pods ask for nothing. They are nil where the space has no options.
+	levels []func() *Levels
 }
 
 // Run is a stretch of options of one pool with the same net capacity.
@@ -26,7 +27,7 @@ type Run struct {
 	Net []int64
 }
 
-// newCapacityIndex groups the options into runs and sorts the runs by each dimension.
+// newCapacityIndex groups the options into runs, which are sorted by dimensions later.
 // It tells every option its run, and lets the options of a run share one vector.
 // Precondition: Net of the options is final.
 func newCapacityIndex(options []Option, dims int) CapacityIndex {
@@ -43,9 +44,10 @@ func newCapacityIndex(options []Option, dims int) CapacityIndex {
 	if len(options) == 0 {
 		return x
 	}
-	x.levels = make([]*Levels, dims)
+	runs := CapacityIndex{Runs: x.Runs} // the index itself is copied
+	x.levels = make([]func() *Levels, dims)
 	for d := range x.levels {
-		x.levels[d] = x.NewLevels(d, 0, len(options))
+		x.levels[d] = sync.OnceValue(func() *Levels { return runs.NewLevels(d, 0, len(options)) })
 	}
 	return x
 }
@@ -54,7 +56,7 @@ func newCapacityIndex(options []Option, dims int) CapacityIndex {
 // one dimension for pods.
 func (x *CapacityIndex) keepAtLeast(set Set, dim int, amount int64) {
 	if len(x.levels) > 0 {
-		x.levels[dim].Keep(set, amount)
+		x.levels[dim]().Keep(set, amount)
 	}
 }
 

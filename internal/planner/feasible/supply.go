@@ -64,12 +64,19 @@ type supplyCompiler struct {
 	// quotas and reservations are the numbers of their lines, by the quota's name and
 	// the reservation's.
 	quotas, reservations map[string]int
+	// ofQuotas is what an offering takes of quotas, by its catalogue, instance type and
+	// number: the same in every pool. Types that no pool buys are nil.
+	ofQuotas [][][][]Use
 }
 
 // newSupply collects everything that limits purchases, tells every option what one
 // machine of it takes, and asks for every option whether one machine can be bought.
 func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Option) Supply {
 	k := &supplyCompiler{problem: p, dims: dims, quotas: map[string]int{}, reservations: map[string]int{}}
+	k.ofQuotas = make([][][][]Use, len(p.Catalogs))
+	for i := range p.Catalogs {
+		k.ofQuotas[i] = make([][][]Use, len(p.Catalogs[i].InstanceTypes))
+	}
 	for _, q := range p.Quotas {
 		if _, twice := k.quotas[q.Name]; !twice {
 			k.quotas[q.Name] = k.line(Line{model.ReasonQuota, "quota " + q.Name, -1, q.Left})
@@ -85,25 +92,52 @@ func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Optio
 // what its options take.
 func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 	fixed, axes := k.poolLines(pool)
-	uses := make([]Use, 0, len(fixed)*len(options)) // of all options, in one piece of memory
+	of := k.ofQuotas[pool.Catalog]
+	n := 0
+	for i := range options {
+		o := &options[i]
+		t, offering := offeringOf(k.problem, o)
+		if of[o.Type] == nil {
+			of[o.Type] = k.quotaUses(t)
+		}
+		if quotas := of[o.Type][o.Offering]; len(fixed) > 0 || offering.CapacityType == model.Reserved {
+			n += len(fixed) + len(quotas) + 1
+		}
+	}
+	uses := make([]Use, 0, n) // of all options that share them with no other pool, in one piece of memory
 	for i := range options {
 		o, from := &options[i], len(uses)
+		t, offering := offeringOf(k.problem, o)
+		quotas := of[o.Type][o.Offering]
+		if len(fixed) == 0 && offering.CapacityType != model.Reserved {
+			o.Uses = quotas
+			continue
+		}
 		for j, line := range fixed {
 			if amount := o.takes(axes[j]); amount > 0 {
 				uses = append(uses, Use{line, amount})
 			}
 		}
-		t, offering := offeringOf(k.problem, o)
-		for _, u := range offering.Quotas {
-			if line, ok := k.quotas[u.Quota]; ok && u.Amount > 0 {
-				uses = append(uses, Use{line, u.Amount})
-			}
-		}
+		uses = append(uses, quotas...)
 		if offering.CapacityType == model.Reserved {
 			uses = append(uses, Use{k.reservation(pool.Catalog, t, o.Offering), 1})
 		}
 		o.Uses = uses[from:len(uses):len(uses)]
 	}
+}
+
+// quotaUses is what the offerings of an instance type take of quotas.
+func (k *supplyCompiler) quotaUses(t *model.InstanceType) [][]Use {
+	out := make([][]Use, len(t.Offerings))
+	for i := range t.Offerings {
+		for _, u := range t.Offerings[i].Quotas {
+			if line, ok := k.quotas[u.Quota]; ok && u.Amount > 0 {
+				out[i] = append(out[i], Use{line, u.Amount})
+			}
+		}
+		out[i] = slices.Clip(out[i])
+	}
+	return out
 }
 
 // takes is what one machine of the option takes of a pool's line with this axis.
