@@ -16,14 +16,14 @@ import (
 
 // newLedger returns the keeper of the ledger. It must not be started before the mirror has
 // seen the whole cluster: machines that it does not see have ended.
-func newLedger(mgr manager.Manager, cfg Config, collector *snapshot.Collector, m mirror) (*ledgerkeeper.Keeper, error) {
+func newLedger(mgr manager.Manager, cfg Config, market func() uint64, collector *snapshot.Collector, m mirror) (*ledgerkeeper.Keeper, error) {
 	numbers, err := metrics.NewPurchases(ctrlmetrics.Registry)
 	if err != nil {
 		return nil, err
 	}
 	keeper := &ledgerkeeper.Keeper{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Clock: cfg.Clock, Fleet: m.Snapshot, Catalogs: collector.Catalogs,
-		Labels: ledgerLabels(cfg.Options.LedgerLabels), Paid: numbers.Bought,
+		Labels: ledgerLabels(cfg.Options.LedgerLabels), Paid: numbers.Bought, Market: market,
 	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		informer, err := mgr.GetCache().GetInformer(ctx, &karpv1.NodeClaim{})

@@ -118,7 +118,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, assembly 
 	if err := mgr.AddHealthzCheck("loops", stuck); err != nil {
 		return fmt.Errorf("adding the health check of the loops: %w", err)
 	}
-	keeper, err := newLedger(mgr, cfg, collector, m)
+	keeper, err := newLedger(mgr, cfg, cloud.Market, collector, m)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,8 @@ type Keeper struct {
 	// Fleet is the mirror of the cluster, Catalogs price the nodes.
 	Fleet    func() *fleet.Snapshot
 	Catalogs fleet.Catalogs
+	// Market is another number after prices have changed; nil where they never do.
+	Market func() uint64
 	// Labels are the keys of the pods' labels by which costs are told apart.
 	Labels []string
 	// Paid is told what machines that were bought were to cost and cost, in dollars per
@@ -66,9 +68,11 @@ type Keeper struct {
 
 // rest is a cluster in which nothing changes, as the mirror has it.
 type rest struct {
-	// fleet is what was looked at, nil before; look is what was seen, counted until then.
-	fleet *fleet.Snapshot
-	look  *ledger.Look
+	// fleet is what was looked at, nil before, market the number of the prices; look is what
+	// was seen, counted until then.
+	fleet  *fleet.Snapshot
+	market uint64
+	look   *ledger.Look
 	// until is when it was still the fleet.
 	until time.Time
 }
@@ -108,10 +112,18 @@ func (k *Keeper) Keep(ctx context.Context) error {
 		}
 	}
 	gone := k.wentSince()
+	var market uint64
+	if k.Market != nil {
+		market = k.Market()
+	}
 	// The fleet is read after the time, so that what is missing in it went before.
 	at, now := k.Clock.Now(), k.Fleet()
-	if k.rests(now, at, gone) {
-		return nil
+	if now == k.rest.fleet && market == k.rest.market && len(gone) == 0 {
+		k.rest.until = at
+		// Nothing is to be written, and the day is not over: it can be counted later.
+		if at.Sub(k.wrote) < atLeastEvery && at.UTC().Format(time.DateOnly) == k.book.Day {
+			return nil
+		}
 	}
 	look, err := ledger.LookAt(ctx, now, k.Catalogs, ledger.Settings{Now: at, Labels: k.Labels, Gone: gone})
 	if err != nil {
@@ -123,7 +135,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	if err := k.observe(ctx, look); err != nil {
 		return err
 	}
-	k.rest = rest{fleet: now, look: look, until: at}
+	k.rest = rest{fleet: now, market: market, look: look, until: at}
 	if !k.book.Changed() && at.Sub(k.wrote) < atLeastEvery {
 		return nil
 	}
@@ -134,16 +146,6 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}
 	k.wrote = at
 	return nil
-}
-
-// rests reports whether nothing has changed since the last look, nothing is to be written,
-// and a day is not over, so that what the cluster costs can be counted later.
-func (k *Keeper) rests(now *fleet.Snapshot, at time.Time, gone map[string]time.Time) bool {
-	same := now == k.rest.fleet && len(gone) == 0
-	if same {
-		k.rest.until = at
-	}
-	return same && at.Sub(k.wrote) < atLeastEvery && at.UTC().Format(time.DateOnly) == k.book.Day
 }
 
 // restEnds is the last look until the moment in which it still held, so that what has come

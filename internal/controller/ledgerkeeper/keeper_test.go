@@ -22,15 +22,17 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// shop sells one size, for $3.60/h with a disk of $0.36/h in it, and counts how often it
-// was asked.
-type shop struct{ asked *int }
+// shop sells one size, with a disk of $0.36/h in its price, and counts how often it was asked.
+type shop struct {
+	asked *int
+	price *float64
+}
 
 func (s shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	*s.asked++
 	return &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
 		Name: "Standard_D4s_v5", Offerings: []model.Offering{{
-			Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(3.6), DiskPrice: model.USD(0.36), Available: true,
+			Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(*s.price), DiskPrice: model.USD(0.36), Available: true,
 		}},
 	}}}, nil
 }
@@ -43,8 +45,11 @@ type cluster struct {
 	kube  client.WithWatch
 	// fails is what the next writes return.
 	fails error
-	// looks is how often the catalogue was read.
-	looks int
+	// looks is how often the catalogue was read, price what it has, $3.60/h at first, and
+	// market how often that has changed.
+	looks  int
+	price  float64
+	market uint64
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -53,7 +58,7 @@ func newCluster(t *testing.T) *cluster {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)), store: fleet.NewStore()}
+	c := &cluster{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)), store: fleet.NewStore(), price: 3.6}
 	c.kube = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, kube client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return errors.Join(c.fails, kube.Create(ctx, o, opts...))
@@ -70,7 +75,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) keeper() *Keeper {
-	return &Keeper{Reader: c.kube, Writer: c.kube, Clock: c.clock, Fleet: c.store.Snapshot, Catalogs: shop{&c.looks}}
+	return &Keeper{Reader: c.kube, Writer: c.kube, Clock: c.clock, Fleet: c.store.Snapshot, Catalogs: shop{&c.looks, &c.price}, Market: func() uint64 { return c.market }}
 }
 
 // keep lets time pass and a keeper look.
@@ -279,4 +284,11 @@ func TestClusterAtRestIsSeldomLookedAt(t *testing.T) {
 	c.keep(k, 5*time.Second)
 	c.keep(k, time.Minute)
 	c.costs((5 + 22*5 + 5*5 + 60 + 4*5) * 0.001)
+	for range 4 {
+		c.keep(k, 5*time.Second)
+	}
+	c.price, c.market = 7.2, 1
+	c.keep(k, 5*time.Second) // counted at the new price
+	c.keep(k, time.Minute)
+	c.costs((5+22*5+5*5+60+4*5+4*5)*0.001 + (5+60)*0.002)
 }
