@@ -16,7 +16,9 @@ import (
 
 // newLedger returns the keeper of the ledger. It must not be started before the mirror has
 // seen the whole cluster: machines that it does not see have ended.
-func newLedger(mgr manager.Manager, cfg Config, market func() uint64, collector *snapshot.Collector, m mirror) (*ledgerkeeper.Keeper, error) {
+func newLedger(
+	mgr manager.Manager, cfg Config, market func() uint64, collector *snapshot.Collector, m mirror,
+) (*ledgerkeeper.Keeper, error) {
 	numbers, err := metrics.NewPurchases(ctrlmetrics.Registry)
 	if err != nil {
 		return nil, err
