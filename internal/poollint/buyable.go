@@ -24,32 +24,31 @@ type choice struct {
 // choices lists what the requirements of a NodePool leave of a catalogue, available now
 // or not. A label that no size has is the NodePool's own: its nodes carry it.
 func choices(p *fleet.Pool, c *fleet.Catalog) []choice {
-	known := map[string]bool{model.LabelInstanceType: true, model.LabelZone: true, model.LabelCapacityType: true}
-	for i := range c.InstanceTypes {
-		t := &c.InstanceTypes[i]
-		for key := range t.Labels {
-			known[key] = true
-		}
-		for key := range t.Choices {
-			known[key] = true
-		}
-		for j := range t.Offerings {
-			for key := range t.Offerings[j].Labels {
-				known[key] = true
-			}
-		}
-	}
+	asked := slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return !decides(c, r.Key) })
 	var out []choice
 	for i := range c.InstanceTypes {
 		t := &c.InstanceTypes[i]
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
-			if !slices.ContainsFunc(p.Requirements, func(r model.Requirement) bool { return known[r.Key] && !offers(t, o, r) }) {
+			if !slices.ContainsFunc(asked, func(r model.Requirement) bool { return !offers(t, o, r) }) {
 				out = append(out, choice{t, o})
 			}
 		}
 	}
 	return out
+}
+
+// decides reports whether some size of a catalogue has a label, or lets its buyer choose it.
+func decides(c *fleet.Catalog, key string) bool {
+	switch key {
+	case model.LabelInstanceType, model.LabelZone, model.LabelCapacityType:
+		return true
+	}
+	return slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool {
+		_, has := t.Labels[key]
+		_, choice := t.Choices[key]
+		return has || choice || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, has := o.Labels[key]; return has })
+	})
 }
 
 // offers reports whether an offering can have a label as a requirement wants it.

@@ -17,7 +17,6 @@ import (
 	claimlifecycle "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
 	claimreboot "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/reboot"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
-	poolcounter "sigs.k8s.io/karpenter/pkg/controllers/nodepool/counter"
 	poolhash "sigs.k8s.io/karpenter/pkg/controllers/nodepool/hash"
 	poolreadiness "sigs.k8s.io/karpenter/pkg/controllers/nodepool/readiness"
 	poolhealth "sigs.k8s.io/karpenter/pkg/controllers/nodepool/registrationhealth"
@@ -52,7 +51,7 @@ func (a *Assembly) lifecycle() []named {
 
 		{"nodepool.hash", poolhash.NewController(a.kube, a.Cloud)},
 		{"nodepool.readiness", poolreadiness.NewController(a.clock, a.kube, a.Cloud)},
-		{"nodepool.counter", poolcounter.NewController(a.kube, a.Cloud, a.Cluster.Cluster)},
+		{"nodepool.counter", a.poolCounter()},
 		{"nodepool.validation", poolvalidation.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodepool.registrationhealth", poolhealth.NewController(a.clock, a.kube, a.Cloud, a.poolHealth)},
 	}
