@@ -41,6 +41,7 @@ func TestEveryKarpenterControllerIsListed(t *testing.T) {
 		t.Fatalf("read only %d imports: Karpenter wires its controllers elsewhere now", len(theirs))
 	}
 	ours := append(imports(t, "assembly.go"), imports(t, "controllers.go")...)
+	ours = append(ours, imports(t, "counter.go")...)
 	ours = append(ours, imports(t, "observability.go")...)
 	ours = append(ours, imports(t, "onchange.go")...)
 	ours = append(ours, imports(t, "podevents.go")...)

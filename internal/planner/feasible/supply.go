@@ -100,8 +100,10 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 		if of[o.Type] == nil {
 			of[o.Type] = k.quotaUses(t)
 		}
-		if quotas := of[o.Type][o.Offering]; len(fixed) > 0 || offering.CapacityType == model.Reserved {
-			n += len(fixed) + len(quotas) + 1
+		if offering.CapacityType == model.Reserved {
+			n += len(fixed) + len(of[o.Type][o.Offering]) + 1
+		} else if len(fixed) > 0 {
+			n += len(fixed) + len(of[o.Type][o.Offering])
 		}
 	}
 	uses := make([]Use, 0, n) // of all options that share them with no other pool, in one piece of memory
