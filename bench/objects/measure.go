@@ -153,8 +153,8 @@ func (m *measurement) profileStart(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		path, until := filepath.Join(m.dir, "start.pprof"), time.Now().Add(startProfiled)
-		for m.profiled && time.Now().Before(until) && ctx.Err() == nil {
+		path, deadline := filepath.Join(m.dir, "start.pprof"), time.Now().Add(startProfiled)
+		for m.profiled && time.Now().Before(deadline) && ctx.Err() == nil {
 			if m.controller.Profile(ctx, int(startProfiled.Seconds()), path) == nil {
 				return
 			}
@@ -201,8 +201,10 @@ func (m *measurement) idle(ctx context.Context) error {
 	if err := m.pause(ctx, max(0, youngFor+restFor-time.Since(youngest))); err != nil {
 		return err
 	}
-	took, err := m.cpu(func() error {
-		return m.profile(ctx, "idle", idleFor, func() error { return m.pause(ctx, idleFor) })
+	var took time.Duration
+	err = m.profile(ctx, "idle", idleFor, func() (err error) { // what the heap's profiles take is not counted
+		took, err = m.cpu(func() error { return m.pause(ctx, idleFor) })
+		return err
 	})
 	if err != nil {
 		return err

@@ -132,8 +132,8 @@ func (w *clusterWatch) pause() *managedcluster.Pause {
 	return w.pauseNow()
 }
 
-// pauseNow is pause for who holds the lock. It costs next to nothing, for loops ask several
-// times a second.
+// pauseNow is pause for callers that hold the lock. It costs next to nothing, for loops ask
+// several times a second.
 func (w *clusterWatch) pauseNow() *managedcluster.Pause {
 	if w.refused != nil {
 		return w.refused

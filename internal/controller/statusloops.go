@@ -10,37 +10,9 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/changes"
 	"github.com/nodeautoprovision/nap/internal/controller/freeze"
-	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/limitreached"
-	"github.com/nodeautoprovision/nap/internal/controller/mode"
-	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 )
-
-// newAssembly returns what Karpenter's controllers share, with a cloud provider that launches
-// nothing in mode Manual, and adds the keeper of the mode.
-func newAssembly(
-	ctx context.Context, mgr manager.Manager, cfg Config, cloud *Cloud, checks func() prerequisitewatch.Report,
-) (*karpenter.Assembly, error) {
-	objects, err := changes.Of(ctx, mgr.GetCache(), &karpv1.NodeClaim{}, &karpv1.NodePool{})
-	if err != nil {
-		return nil, err
-	}
-	cloud.mode = &mode.Keeper{
-		Kube: mgr.GetClient(), Clock: cfg.Clock, Prerequisites: cloud.Paused, Token: cloud.tokens,
-		Checks: checks, OutboundType: cloud.Surroundings.OutboundType,
-		DefaultNodePools: cfg.Options.DefaultNodePools, Dataplane: cloud.Dataplane, Changes: objects.Count,
-	}
-	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
-	if err != nil {
-		return nil, err
-	}
-	cloud.mode.Recorder = assembly.Recorder
-	if err := mgr.Add(cloud.mode); err != nil {
-		return nil, fmt.Errorf("adding the keeper of the mode: %w", err)
-	}
-	return assembly, nil
-}
 
 // addStatusLoops adds the loops that say in the status of NodePools and AKSNodeClasses which
 // purchases pause, what is frozen and which limits are reached. reached is as in

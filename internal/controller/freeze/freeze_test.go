@@ -3,12 +3,15 @@ package freeze
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -79,4 +82,39 @@ func TestPoolThatWasNeverFrozenIsLeftAlone(t *testing.T) {
 	if len(got.Status.Conditions) > 0 || len(told.said) > 0 {
 		t.Errorf("conditions %v, events %q, want none", got.Status.Conditions, told.said)
 	}
+}
+
+// TestEndOfFreezeIsToldWithoutAChange: and a change of a NodePool is told within two seconds.
+func TestEndOfFreezeIsToldWithoutAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := time.Now().Add(time.Hour)
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+		kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pool).WithStatusSubresource(&karpv1.NodePool{}).Build()
+		var changes atomic.Uint64
+		told := &recorder{}
+		loop := &Loop{Kube: kube, Recorder: told, Clock: clock.RealClock{}, Changes: changes.Load}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- loop.Start(ctx) }()
+		said := func(after time.Duration, events int) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if len(told.said) != events {
+				t.Errorf("%d events %q, want %d", len(told.said), told.said, events)
+			}
+		}
+		said(time.Minute, 0)
+		pool.Annotations = map[string]string{v1beta1.AnnotationFrozenUntil: until.Format(time.RFC3339), v1beta1.AnnotationFrozen: "release day"}
+		if err := kube.Update(ctx, pool); err != nil {
+			t.Fatal(err)
+		}
+		changes.Add(1)
+		said(2*time.Second, 1)
+		said(time.Until(until)+10*time.Second, 2)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	poolcounter "sigs.k8s.io/karpenter/pkg/controllers/nodepool/counter"
 	utilscontroller "sigs.k8s.io/karpenter/pkg/utils/controller"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
@@ -36,7 +37,7 @@ const (
 // its mirror has seen the cluster it compares that with all NodeClaims and nodes once a second
 // for each NodePool, which took a fifth of the processor time of a start with 1,000 nodes.
 type poolCounter struct {
-	assembly *Assembly
+	cloud cloudprovider.CloudProvider
 	// count counts the nodes of one NodePool, synced is whether the mirror has seen all, and
 	// changes counts the changes of NodePools, NodeClaims and nodes.
 	count   reconcile.Reconciler
@@ -59,7 +60,7 @@ type poolCounter struct {
 func (a *Assembly) poolCounter() *poolCounter {
 	counter := poolcounter.NewController(a.kube, a.Cloud, a.Cluster.Cluster)
 	return &poolCounter{
-		assembly: a, count: reconcile.AsReconciler(a.kube, counter), synced: a.Cluster.Synced, clock: a.clock, counted: map[string]time.Time{},
+		cloud: a.Cloud, count: reconcile.AsReconciler(a.kube, counter), synced: a.Cluster.Synced, clock: a.clock, counted: map[string]time.Time{},
 	}
 }
 
@@ -73,7 +74,7 @@ func (c *poolCounter) Register(ctx context.Context, m manager.Manager) error {
 	c.changes = objects.Count
 	workers := utilscontroller.LinearScaleReconciles(utilscontroller.CPUCount(ctx), 10, 1000)
 	return ctrl.NewControllerManagedBy(m).Named("nodepool.counter").
-		For(&v1.NodePool{}, builder.WithPredicates(nodepoolutils.IsManagedPredicateFuncs(c.assembly.Cloud), predicate.Funcs{
+		For(&v1.NodePool{}, builder.WithPredicates(nodepoolutils.IsManagedPredicateFuncs(c.cloud), predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).

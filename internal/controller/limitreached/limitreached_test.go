@@ -109,3 +109,31 @@ func TestConditionSaysThatLimitCannotBeRead(t *testing.T) {
 	}
 	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought", 2)
 }
+
+// TestStateFollowsNodePoolsAndLimits: the loop looks at all NodePools when it is another one.
+func TestStateFollowsNodePoolsAndLimits(t *testing.T) {
+	w := newWorld(t)
+	var changes uint64
+	w.loop.Changes = func() uint64 { return changes }
+	last := w.loop.state()
+	for _, step := range []struct {
+		what string
+		do   func()
+		same bool
+	}{
+		{"nothing happens", func() {}, true},
+		{"a limit is reached", func() { w.reached = map[string]string{"general": "cpu"} }, false},
+		{"the same is said again", func() { w.reached = map[string]string{"general": "cpu"} }, true},
+		{"another one is reached", func() { w.reached = map[string]string{"general": "memory"} }, false},
+		{"it is not known", func() { w.known = false }, false},
+		{"a NodePool changes", func() { changes++ }, false},
+		{"nothing happens again", func() {}, true},
+	} {
+		step.do()
+		now := w.loop.state()
+		if (now == last) != step.same {
+			t.Errorf("%s: state %d after %d, want the same: %t", step.what, now, last, step.same)
+		}
+		last = now
+	}
+}

@@ -9,7 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// inventory is what the NodeClaims and NodePools tell, as of a number of changes.
+// inventory is what the NodeClaims and NodePools tell, after so many changes of them.
 type inventory struct {
 	changes      uint64
 	nodes, pools int32

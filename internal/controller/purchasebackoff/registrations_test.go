@@ -387,3 +387,38 @@ func TestProbeWithoutMachineIsTheOnlyOne(t *testing.T) {
 		c.want(Probe)
 	})
 }
+
+// TestLoopLooksWithoutChangesWhileAnythingIsOpen: pauses end and machines are given up as time
+// passes; a loop to which nothing can happen has the same state for ever.
+func TestLoopLooksWithoutChangesWhileAnythingIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		var changes uint64
+		c.loop.Changes = func() uint64 { return changes }
+		open := func(when string, want bool) {
+			t.Helper()
+			if before := c.loop.state(); (c.loop.state() != before) != want {
+				t.Errorf("%s: the loop looks without a change: %t, want %t", when, !want, want)
+			}
+		}
+		open("without machines", false)
+		first := c.launch(gen2)
+		open("while a machine is on its way", true)
+		c.set(first, karpv1.ConditionTypeRegistered, "")
+		open("once it is a node", false)
+		for range 3 {
+			failed := c.launch(gen2)
+			c.fail(failed)
+			if err := c.kube.Delete(t.Context(), failed); err != nil {
+				t.Fatal(err)
+			}
+			c.look()
+		}
+		open("while the class pauses", true)
+		before := c.loop.state()
+		changes++
+		if after := c.loop.state(); after <= before+1 {
+			t.Errorf("a change leaves the state at %d, want more than %d", after, before+1)
+		}
+	})
+}

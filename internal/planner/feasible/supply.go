@@ -66,16 +66,19 @@ type supplyCompiler struct {
 	quotas, reservations map[string]int
 	// ofQuotas is what an offering takes of quotas, by its catalogue, instance type and
 	// number: the same in every pool. Types that no pool buys are nil.
-	ofQuotas [][][][]Use
+	ofQuotas [][]offeringUses
 }
+
+// offeringUses is what the offerings of an instance type take, by number.
+type offeringUses [][]Use
 
 // newSupply collects everything that limits purchases, tells every option what one
 // machine of it takes, and asks for every option whether one machine can be bought.
 func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Option) Supply {
 	k := &supplyCompiler{problem: p, dims: dims, quotas: map[string]int{}, reservations: map[string]int{}}
-	k.ofQuotas = make([][][][]Use, len(p.Catalogs))
+	k.ofQuotas = make([][]offeringUses, len(p.Catalogs))
 	for i := range p.Catalogs {
-		k.ofQuotas[i] = make([][][]Use, len(p.Catalogs[i].InstanceTypes))
+		k.ofQuotas[i] = make([]offeringUses, len(p.Catalogs[i].InstanceTypes))
 	}
 	for _, q := range p.Quotas {
 		if _, twice := k.quotas[q.Name]; !twice {
@@ -100,13 +103,15 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 		if of[o.Type] == nil {
 			of[o.Type] = k.quotaUses(t)
 		}
+		if len(fixed) == 0 && offering.CapacityType != model.Reserved {
+			continue
+		}
+		n += len(fixed) + len(of[o.Type][o.Offering])
 		if offering.CapacityType == model.Reserved {
-			n += len(fixed) + len(of[o.Type][o.Offering]) + 1
-		} else if len(fixed) > 0 {
-			n += len(fixed) + len(of[o.Type][o.Offering])
+			n++
 		}
 	}
-	uses := make([]Use, 0, n) // of all options that share them with no other pool, in one piece of memory
+	uses := make([]Use, 0, n) // of all options that take more than quotas, in one piece of memory
 	for i := range options {
 		o, from := &options[i], len(uses)
 		t, offering := offeringOf(k.problem, o)
@@ -129,8 +134,8 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 }
 
 // quotaUses is what the offerings of an instance type take of quotas.
-func (k *supplyCompiler) quotaUses(t *model.InstanceType) [][]Use {
-	out := make([][]Use, len(t.Offerings))
+func (k *supplyCompiler) quotaUses(t *model.InstanceType) offeringUses {
+	out := make(offeringUses, len(t.Offerings))
 	for i := range t.Offerings {
 		for _, u := range t.Offerings[i].Quotas {
 			if line, ok := k.quotas[u.Quota]; ok && u.Amount > 0 {
