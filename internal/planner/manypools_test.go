@@ -7,9 +7,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// Tenants have a NodePool each, more than can be compiled one by one: the plan is the one
-// that the NodePools in use alone would give.
-func TestPlanOfManyNodePoolsIsThatOfThoseInUse(t *testing.T) {
+// bigCatalog has 400 sizes in three zones.
+func bigCatalog() model.Catalog {
 	catalog := model.Catalog{}
 	for i := range 400 {
 		it := model.InstanceType{Name: fmt.Sprintf("d%03d", i), Capacity: model.Resources{int64(2+i) * 1000, int64(8+4*i) * gi, 100 * gi, 110}}
@@ -19,19 +18,32 @@ func TestPlanOfManyNodePoolsIsThatOfThoseInUse(t *testing.T) {
 		}
 		catalog.InstanceTypes = append(catalog.InstanceTypes, it)
 	}
-	pool := func(i int) model.Pool {
-		return model.Pool{Name: fmt.Sprintf("tenant-%03d", i), NodeLimit: -1,
-			Taints: []model.Taint{{Key: "tenant", Value: fmt.Sprint(i), Effect: model.NoSchedule}}}
-	}
+	return catalog
+}
+
+// tenant is the NodePool of a tenant, whose taint keeps others out.
+func tenant(i int) model.Pool {
+	return model.Pool{Name: fmt.Sprintf("tenant-%03d", i), NodeLimit: -1,
+		Taints: []model.Taint{{Key: "tenant", Value: fmt.Sprint(i), Effect: model.NoSchedule}}}
+}
+
+// ofTenant are pods that tolerate the taint of a tenant.
+func ofTenant(i, n int, millis int64) model.PodClass {
+	c := pods(fmt.Sprint("web-", i), n, millis)
+	c.Tolerations = []model.Toleration{{Key: "tenant", Value: fmt.Sprint(i), Effect: model.NoSchedule}}
+	return c
+}
+
+// Tenants have a NodePool each, more than can be compiled one by one: the plan is the one
+// that the NodePools in use alone would give.
+func TestPlanOfManyNodePoolsIsThatOfThoseInUse(t *testing.T) {
 	problem := func(tenants ...int) *model.Problem {
-		p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{catalog}}
+		p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
 		for _, i := range tenants {
-			p.Pools = append(p.Pools, pool(i))
+			p.Pools = append(p.Pools, tenant(i))
 		}
 		for _, i := range []int{7, 300, 444} {
-			c := pods(fmt.Sprint("web-", i), 20, 1500)
-			c.Tolerations = []model.Toleration{{Key: "tenant", Value: fmt.Sprint(i), Effect: model.NoSchedule}}
-			p.Classes = append(p.Classes, c)
+			p.Classes = append(p.Classes, ofTenant(i, 20, 1500))
 		}
 		return p
 	}
@@ -43,5 +55,73 @@ func TestPlanOfManyNodePoolsIsThatOfThoseInUse(t *testing.T) {
 	if many.Cost != few.Cost || len(many.NewNodes) != len(few.NewNodes) || len(many.Unschedulable) != 0 {
 		t.Errorf("got %d nodes for %s and %d classes left, want %d for %s", len(many.NewNodes), many.Cost, len(many.Unschedulable),
 			len(few.NewNodes), few.Cost)
+	}
+}
+
+// NodePools that offer the same are one in planning, until limits tell them apart: the plan
+// costs what that of a single NodePool costs, and buys beyond no limit.
+func TestPlanOfNodePoolsThatOfferTheSameIsThatOfOne(t *testing.T) {
+	problem := func(n int) *model.Problem {
+		p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+		for i := range n {
+			p.Pools = append(p.Pools, model.Pool{Name: fmt.Sprintf("team-%03d", i), NodeLimit: -1,
+				Requirements: model.Requirements{{Key: "team", Operator: model.In, Values: []string{fmt.Sprint(i)}}}})
+		}
+		p.Classes = []model.PodClass{pods("web", 30, 1500), pods("db", 7, 6000)}
+		return p
+	}
+	one, many := Solve(problem(1)), Solve(problem(60))
+	if many.Cost != one.Cost || len(many.Unschedulable) != 0 {
+		t.Errorf("got %s and %d classes left, want %s", many.Cost, len(many.Unschedulable), one.Cost)
+	}
+	limited := problem(60)
+	for i := range limited.Pools {
+		limited.Pools[i].NodeLimit = 1
+	}
+	plan, bought := Solve(limited), map[int]int{}
+	for i := range plan.NewNodes {
+		bought[plan.NewNodes[i].Pool]++
+	}
+	if plan.Cost != one.Cost || len(bought) != len(plan.NewNodes) || len(plan.NewNodes) < 2 {
+		t.Errorf("got %s by %v, want %s and no NodePool twice", plan.Cost, bought, one.Cost)
+	}
+}
+
+// What keeps pods from NodePools is told of all NodePools, those included that the plan did
+// not look at.
+func TestPodsLeftOverLearnOfAllNodePools(t *testing.T) {
+	problem := func(class model.PodClass) *model.Problem {
+		p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}, Classes: []model.PodClass{class}}
+		for i := range 30 {
+			p.Pools = append(p.Pools, tenant(i))
+		}
+		p.Pools[7].NodeLimit = 1
+		return p
+	}
+	for name, c := range map[string]struct {
+		class model.PodClass
+		want  model.Reason // of tenant 7
+	}{
+		"more pods than the limit leaves room for": {ofTenant(7, 3, 300_000), model.ReasonNodeLimit},
+		"a pod that is too large":                  {ofTenant(7, 1, 500_000), model.ReasonResources},
+	} {
+		plan := Solve(problem(c.class))
+		if len(plan.Unschedulable) != 1 || len(plan.Unschedulable[0].Pools) != 30 {
+			t.Fatalf("%s: got %+v, want verdicts on 30 NodePools", name, plan.Unschedulable)
+		}
+		for _, v := range plan.Unschedulable[0].Pools {
+			want := model.ReasonTaint
+			if v.Pool == 7 {
+				want = c.want
+			}
+			last := v.Removed[len(v.Removed)-1]
+			removed := 0
+			for _, r := range v.Removed {
+				removed += r.Count
+			}
+			if v.Offerings != 1200 || removed != 1200 || last.Reason != want {
+				t.Errorf("%s: NodePool %d: got %+v, want %s at last", name, v.Pool, v, want)
+			}
+		}
 	}
 }

@@ -30,7 +30,7 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 		again.Policy.Seed, again.Policy.Budget = replay.Seed, replay.Budget
 		p = &again
 	}
-	in := instance.New(feasible.New(p))
+	in := compile(p)
 	nodes, rejected := placement.Existing(in.Space)
 	clock := clockOf(p)
 	prover := nodechoice.NewProver(in, clock)
@@ -62,6 +62,16 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 		}
 	}
 	return plan
+}
+
+// compile compiles a problem. Pods which nothing holds that their NodePools sell are
+// explained by all NodePools: one that they do not tolerate may be the one that they need.
+func compile(p *model.Problem) *instance.Instance {
+	in := instance.New(feasible.New(p))
+	if in.Hopeless() && in.Space.Whole() != in.Space {
+		return instance.New(in.Space.Whole())
+	}
+	return in
 }
 
 // boundOf is the bound of a plan, or zero if nothing is bought.

@@ -47,7 +47,7 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 	pod := e.Space.Pod(c)
 	checks := e.Space.Checks(pod, e.Ledger)
 	checks = append(checks, e.late(u.Class, pod, rules, checks)...)
-	u.Pools = e.verdicts(checks)
+	u.Pools = append(e.verdicts(checks), e.unusable(c)...)
 	u.Nearest = e.nearest(pod, checks)
 	switch {
 	case len(e.Space.Problem.Pools) == 0:
@@ -227,6 +227,30 @@ func (e *Explainer) verdicts(checks []feasible.Check) []model.PoolVerdict {
 			out = append(out, model.PoolVerdict{Pool: i, Removed: []model.ReasonCount{{Reason: model.ReasonPoolInvalid, Detail: msg}}})
 		}
 	}
+	for i, v := range count(s, checks) {
+		out = append(out, v)
+		for _, other := range s.Pools[i].Alike {
+			v.Pool = other
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// unusable are the verdicts on the pools that the plan did not look at because no class can
+// use them: the rules on the pod alone keep it from all that they sell.
+func (e *Explainer) unusable(c *model.PodClass) []model.PoolVerdict {
+	if len(e.Space.Unused) == 0 {
+		return nil
+	}
+	whole := e.Space.Whole()
+	return slices.DeleteFunc(count(whole, whole.Checks(whole.Pod(c), whole.NewLedger())), func(v model.PoolVerdict) bool {
+		return !slices.Contains(e.Space.Unused, v.Pool)
+	})
+}
+
+// count counts per pool of the space, by the same index, what each check removed first.
+func count(s *feasible.Space, checks []feasible.Check) []model.PoolVerdict {
 	alive := feasible.Full(len(s.Options))
 	perPool := make([]model.PoolVerdict, len(s.Pools))
 	before := make([]int, len(s.Pools))
@@ -254,7 +278,7 @@ func (e *Explainer) verdicts(checks []feasible.Check) []model.PoolVerdict {
 			before[i] = now
 		}
 	}
-	return append(out, perPool...)
+	return perPool
 }
 
 // mostChanges is up to how many changes are counted; what takes more is all the same.

@@ -15,6 +15,8 @@ type catalog struct {
 	// sets says, per key, whether the cloud decides the label: such a label is
 	// what the type says, and a pool cannot make it up.
 	sets []bool
+	// count is how many offerings the types have that some pool can buy.
+	count int
 	// offerings and cells are storage for the types yet to be compiled.
 	offerings []catalogOffering
 	cells     []int32
@@ -71,14 +73,14 @@ func (k *catalogCompiler) compile(src *model.Catalog, pools []*model.Pool) *cata
 		}
 	}
 	k.checkTypes(cat, src, pools)
-	wanted, offerings := 0, 0
+	wanted := 0
 	for i := range cat.types {
 		if !cat.types[i].unwanted {
 			wanted++
-			offerings += len(src.InstanceTypes[i].Offerings)
+			cat.count += len(src.InstanceTypes[i].Offerings)
 		}
 	}
-	cat.offerings, cat.cells = make([]catalogOffering, offerings), make([]int32, offerings*len(x.keys))
+	cat.offerings, cat.cells = make([]catalogOffering, cat.count), make([]int32, cat.count*len(x.keys))
 	count := k.dims.Count
 	vectors := make([]int64, 2*wanted*count)
 	vector := func() []int64 {

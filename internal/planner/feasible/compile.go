@@ -30,27 +30,36 @@ type compiler struct {
 	// rejected and poolErrors are what is wrong with the problem, as far as it is read.
 	rejected   []model.Rejection
 	poolErrors map[int]string
+	// unused and alike are the valid pools that are left out: those that no class can use,
+	// and by the pool that stands for them those that offer the same.
+	unused []int
+	alike  map[int][]int
 }
 
 // New compiles the problem. What is wrong with NodePools, instance types and offerings
-// does not fail: they are left out, and Rejected says why. Classes are not validated here
-// ([ValidateClass]). The problem must not change while the space is in use.
-//
-// The order of the steps matters. Values of labels are complete only after all
-// catalogues, nodes and pools are read; options follow, then the masks of requirements,
-// then daemons, whose node affinity those masks answer, and then what pods can use.
-func New(p *model.Problem) *Space {
+// does not fail: they are left out, and Rejected says why. Where there are many NodePools,
+// those without which a plan costs the same are left out, too (see [Space.Whole]).
+// Classes are not validated here ([ValidateClass]). The problem must not change while the
+// space is in use.
+func New(p *model.Problem) *Space { return newSpace(p, false) }
+
+// newSpace compiles a problem. The order of the steps matters. Values of labels are
+// complete only after all catalogues, nodes and pools are read; options follow, then the
+// masks of requirements, then daemons, whose node affinity those masks answer, and then
+// what pods can use.
+func newSpace(p *model.Problem, whole bool) *Space {
 	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
-	order := k.poolOrder()
-	catalogs := k.compileCatalogs(order)
+	all := k.poolOrder()
+	catalogs := k.compileCatalogs(all)
 	k.labels.addNodes(p)
-	templates := make([]*template, len(p.Pools))
-	for _, i := range order {
-		templates[i] = k.labels.forPool(&p.Pools[i], catalogs[p.Pools[i].Catalog])
+	order := all
+	if !whole && offerings(p, all, catalogs) > manyOptions {
+		order = k.prune(all, catalogs, 0)
 	}
+	templates := k.templates(order, catalogs)
 	n := k.count(order, templates, catalogs)
-	if n > manyOptions {
-		order = prune(p, order)
+	if n > mostOptions && whole {
+		order = k.prune(order, catalogs, explainingPools)
 		n = k.count(order, templates, catalogs)
 	}
 	k.reserve(n)
@@ -62,7 +71,7 @@ func New(p *model.Problem) *Space {
 		k.addDaemons(&k.pools[i])
 	}
 	axes := k.dims.Axes // the compiler is not to be kept
-	return &Space{
+	s := &Space{
 		Problem:     p,
 		Dims:        k.dims,
 		Capacity:    newCapacityIndex(k.options, k.dims.Count),
@@ -74,10 +83,24 @@ func New(p *model.Problem) *Space {
 		Labels:      k.labels.labels,
 		Rejected:    k.rejected,
 		PoolErrors:  k.poolErrors,
+		Unused:      k.unused,
 		nodeFree:    k.dims.nodesFree(p.Nodes),
 		constraints: Constraints(),
 		largest:     sync.OnceValue(func() []int64 { return largestAmounts(p, axes) }),
 	}
+	if !whole && len(order) < len(all) {
+		s.whole = sync.OnceValue(func() *Space { return newSpace(p, true) })
+	}
+	return s
+}
+
+// templates are what the pools of the order say about labels, by index in the problem.
+func (k *compiler) templates(order []int, catalogs []*catalog) []*template {
+	out := make([]*template, len(k.problem.Pools))
+	for _, i := range order {
+		out[i] = k.labels.forPool(&k.problem.Pools[i], catalogs[k.problem.Pools[i].Catalog])
+	}
+	return out
 }
 
 // poolOrder validates the pools and orders the valid ones by weight, then name. It returns
@@ -167,7 +190,7 @@ func (k *compiler) addPool(index int, template *template, cat *catalog) {
 			k.addOfferings(index, t, ct, choice)
 		}
 	}
-	k.pools = append(k.pools, Pool{Index: index, First: first, End: len(k.options), Tier: tier, choosy: choosy})
+	k.pools = append(k.pools, Pool{Index: index, First: first, End: len(k.options), Tier: tier, Alike: k.alike[index], choosy: choosy})
 }
 
 // addOfferings appends an option for each offering of an instance type that the choice

@@ -22,6 +22,8 @@ type labelCompiler struct {
 	labels LabelIndex
 	// named are the values that rules name, per key, sorted once all rules are read.
 	named [][]string
+	// asked are the keys that pods and daemons ask for, not only NodePools.
+	asked map[string]bool
 }
 
 // newLabelCompiler collects the keys that requirements and topology terms mention.
@@ -32,10 +34,6 @@ func newLabelCompiler(p *model.Problem) *labelCompiler {
 		l.key(key)
 	}
 	for i := range p.Pools {
-		l.mention(p.Pools[i].Requirements)
-		for key := range p.Pools[i].Labels { // order does not matter: sorted below
-			l.key(key)
-		}
 		for d := range p.Pools[i].Daemons {
 			for _, rs := range p.Pools[i].Daemons[d].Requirements {
 				l.mention(rs)
@@ -48,6 +46,16 @@ func newLabelCompiler(p *model.Problem) *labelCompiler {
 	for i := range p.Shapes {
 		for t := range p.Shapes[i].AntiAffinity {
 			l.key(p.Shapes[i].AntiAffinity[t].TopologyKey)
+		}
+	}
+	l.asked = make(map[string]bool, len(l.labels.keys))
+	for _, key := range l.labels.keys {
+		l.asked[key] = true
+	}
+	for i := range p.Pools {
+		l.mention(p.Pools[i].Requirements)
+		for key := range p.Pools[i].Labels { // order does not matter: sorted below
+			l.key(key)
 		}
 	}
 	l.sortKeys()

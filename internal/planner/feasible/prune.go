@@ -6,24 +6,37 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// manyOptions is from how many options on NodePools are left out that no class can use.
-// Below it all of them are compiled: they cost little, and say more exactly what keeps
-// pods from them.
-const manyOptions = 500_000
+const (
+	// manyOptions is from how many options on NodePools are left out which a plan does not
+	// need. Below it all of them are compiled: they cost little, and say more exactly what
+	// keeps pods from them.
+	manyOptions = 1 << 14
+	// mostOptions is how many options all NodePools together may have (see [Space.Whole]).
+	mostOptions = 500_000
+	// explainingPools is how many NodePools are kept for classes which none suits, so that
+	// it can be said why, where all of them are too many.
+	explainingPools = 8
+)
 
-// explainingPools is how many NodePools are kept for classes which none suits, so that it
-// can be said why.
-const explainingPools = 8
-
-// prune returns the NodePools that are worth compiling, in their order: those with nodes,
-// those whose taints and labels admit a class, and a few of the others for classes which
-// none admits. Of NodePools that differ only in their names, the first stands for all
-// where neither limits nor pods tell them apart; ties break by name in any case.
-func prune(p *model.Problem, order []int) []int {
-	hasNodes := map[string]bool{}
-	for i := range p.Nodes {
-		hasNodes[p.Nodes[i].Pool] = true
+// offerings is how many offerings the pools of the order have, those included that their
+// requirements leave out.
+func offerings(p *model.Problem, order []int, catalogs []*catalog) int {
+	n := 0
+	for _, i := range order {
+		n += catalogs[p.Pools[i].Catalog].count
 	}
+	return n
+}
+
+// prune returns the NodePools that a plan needs, in their order: those whose taints and
+// labels admit a class, and so many of the others, to explain, if a class is admitted by
+// none. Of NodePools that offer the same to all pods the first stands for all, if its limits
+// cannot keep pods from it. What is left out is noted in unused and alike.
+//
+// What is left out changes no cost: with a pool's alternative every machine can be bought
+// from the first one, and ties between pools break by weight and name in any case.
+func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
+	p := k.problem
 	rules := classRules(p)
 	used, hopeless := make([]bool, len(p.Pools)), make([]bool, len(rules))
 	for r := range rules {
@@ -34,42 +47,86 @@ func prune(p *model.Problem, order []int) []int {
 			}
 		}
 	}
-	spare := 0
-	if slices.Contains(hopeless, true) {
-		spare = explainingPools
+	if !slices.Contains(hopeless, true) {
+		spare = 0
 	}
 	byName := slices.ContainsFunc(p.Classes, func(c model.PodClass) bool { return namesPools(&c) })
-	seen := map[string]bool{}
+	most := newMostPurchases(p, k.dims.Axes)
+	k.unused, k.alike = nil, map[int][]int{}
+	first := map[string]int{} // the first pool with an offer
 	var out []int
 	for _, i := range order {
 		pool := &p.Pools[i]
-		keep := hasNodes[pool.Name]
 		switch {
-		case keep:
+		case !used[i] && spare <= 0:
+			k.unused = append(k.unused, i)
+			continue
 		case !used[i]:
-			keep = spare > 0
 			spare--
-		case byName || len(pool.Limits) > 0 || pool.NodeLimit >= 0 || pool.CostLimit != nil:
-			keep = true
-		default:
-			offer := string(model.AppendKey(nil, nameless(pool)))
-			keep = !seen[offer]
-			seen[offer] = true
+		case !byName && !most.mayReachLimit(pool):
+			offer := string(model.AppendKey(nil, k.nameless(pool, catalogs[pool.Catalog])))
+			if other, known := first[offer]; known {
+				k.alike[other] = append(k.alike[other], i)
+				continue
+			}
+			first[offer] = i
 		}
-		if keep {
-			out = append(out, i)
-		}
+		out = append(out, i)
 	}
 	return out
 }
 
-// nameless is a pool without what is its own alone.
-func nameless(pool *model.Pool) *model.Pool {
+// nameless is a pool without what is its own alone: its name, limits, and labels that
+// neither pods nor the cloud know of.
+func (k *compiler) nameless(pool *model.Pool, cat *catalog) *model.Pool {
 	out := *pool
 	out.Name, out.Labels, out.Usage, out.Nodes, out.Cost = "", nil, nil, 0, 0
-	own := func(r model.Requirement) bool { return r.Key == model.LabelNodePool }
+	out.Limits, out.NodeLimit, out.CostLimit = nil, -1, nil
+	own := func(r model.Requirement) bool {
+		if r.Key == model.LabelNodePool {
+			return true
+		}
+		return r.MinValues == 0 && !k.labels.asked[r.Key] && !cat.sets[k.labels.labels.KeyIndex(r.Key)]
+	}
 	out.Requirements = slices.DeleteFunc(slices.Clone(pool.Requirements), own)
 	return &out
+}
+
+// mostPurchases bounds what a plan buys: a machine for each pod, each the largest and the
+// dearest.
+type mostPurchases struct {
+	machines int64
+	// largest are capacities, by axis.
+	largest model.Resources
+	dearest model.Money
+}
+
+func newMostPurchases(p *model.Problem, axes int) *mostPurchases {
+	m := &mostPurchases{machines: max(1, int64(p.PodCount())), largest: make(model.Resources, axes)}
+	for c := range p.Catalogs {
+		for t := range p.Catalogs[c].InstanceTypes {
+			it := &p.Catalogs[c].InstanceTypes[t]
+			for axis := range m.largest {
+				m.largest[axis] = max(m.largest[axis], it.Capacity.Get(axis))
+			}
+			for o := range it.Offerings {
+				m.dearest = max(m.dearest, it.Offerings[o].Price)
+			}
+		}
+	}
+	return m
+}
+
+// mayReachLimit reports whether a pool may come to one of its limits.
+func (m *mostPurchases) mayReachLimit(pool *model.Pool) bool {
+	beyond := func(left, each int64) bool { return each > 0 && left/m.machines < each }
+	for _, l := range pool.Limits {
+		if beyond(l.Value-pool.Usage.Get(l.Axis), m.largest.Get(l.Axis)) {
+			return true
+		}
+	}
+	return pool.NodeLimit >= 0 && beyond(int64(pool.NodeLimit-pool.Nodes), 1) ||
+		pool.CostLimit != nil && beyond(int64(*pool.CostLimit-pool.Cost), int64(m.dearest))
 }
 
 // namesPools reports whether pods ask for NodePools by name, or are spread over them.

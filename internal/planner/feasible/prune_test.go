@@ -20,17 +20,19 @@ func asking(rs ...model.Requirement) model.PodClass {
 	return model.PodClass{PodRules: model.PodRules{NodeRequirements: rs}}
 }
 
-// kept are the names of the pools that prune leaves.
-func kept(p *model.Problem) string {
-	order := make([]int, len(p.Pools))
-	for i := range order {
-		order[i] = i
+// pruned are the names of the pools that prune leaves, and the compiler that it has told of
+// the others.
+func pruned(p *model.Problem, spare int) (string, *compiler) {
+	if len(p.Catalogs) == 0 {
+		p.Catalogs = make([]model.Catalog, 1)
 	}
+	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
+	order := k.poolOrder()
 	var names []string
-	for _, i := range prune(p, order) {
+	for _, i := range k.prune(order, k.compileCatalogs(order), spare) {
 		names = append(names, p.Pools[i].Name)
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, " "), k
 }
 
 func TestNodePoolsThatNoClassCanUseAreLeftOut(t *testing.T) {
@@ -38,10 +40,8 @@ func TestNodePoolsThatNoClassCanUseAreLeftOut(t *testing.T) {
 	tainted.Taints = []model.Taint{{Key: "team", Value: "a", Effect: model.NoSchedule}}
 	soft := named("soft")
 	soft.Taints = []model.Taint{{Key: "team", Value: "a", Effect: model.PreferNoSchedule}}
-	limited := named("limited")
-	limited.NodeLimit = 5
 	tolerant := model.PodClass{PodRules: model.PodRules{Tolerations: []model.Toleration{{Key: "team", Exists: true}}}}
-	teams := []model.Pool{named("a", in("team", "a")), named("b", in("team", "b")), named("bc", in("team", "b", "c")), named("any")}
+	teams := []model.Pool{named("a", in("team", "a")), named("any"), named("b", in("team", "b")), named("bc", in("team", "b", "c"))}
 	notB := asking(model.Requirement{Key: "team", Operator: model.NotIn, Values: []string{"b"}})
 	either := model.PodClass{PodRules: model.PodRules{NodeAlternatives: []model.Requirements{{in("team", "x")}, {in("team", "b")}}}}
 	for name, c := range map[string]struct {
@@ -50,20 +50,71 @@ func TestNodePoolsThatNoClassCanUseAreLeftOut(t *testing.T) {
 		classes []model.PodClass
 		want    string
 	}{
-		"taints":                        {[]model.Pool{tainted, soft}, nil, []model.PodClass{asking()}, "soft"},
-		"tolerated taints":              {[]model.Pool{tainted, soft}, nil, []model.PodClass{tolerant}, "tainted soft"},
-		"a label":                       {teams, nil, []model.PodClass{asking(in("team", "b"))}, "b bc any"},
-		"the absence of a value":        {teams, nil, []model.PodClass{notB}, "a bc any"},
-		"alternatives":                  {teams, nil, []model.PodClass{either}, "b bc any"},
-		"two classes":                   {teams, nil, []model.PodClass{asking(in("team", "a")), asking(in("team", "c"))}, "a bc any"},
-		"nodes":                         {teams, []model.Node{{Pool: "b"}}, []model.PodClass{asking(in("team", "a"))}, "a b any"},
-		"pools that differ in the name": {[]model.Pool{named("x"), named("y"), named("z", in("team", "z")), named("w")}, nil, []model.PodClass{asking()}, "x z"},
-		"a limit":                       {[]model.Pool{named("x"), limited, named("y")}, nil, []model.PodClass{asking()}, "x limited"},
-		"a pool's name":                 {[]model.Pool{named("x"), named("y")}, nil, []model.PodClass{asking(), asking(in(model.LabelNodePool, "y"))}, "x y"},
+		"taints":                 {[]model.Pool{tainted, soft}, nil, []model.PodClass{asking()}, "soft"},
+		"tolerated taints":       {[]model.Pool{tainted, soft}, nil, []model.PodClass{tolerant}, "soft tainted"},
+		"a label":                {teams, nil, []model.PodClass{asking(in("team", "b"))}, "any b bc"},
+		"the absence of a value": {teams, nil, []model.PodClass{notB}, "a any bc"},
+		"alternatives":           {teams, nil, []model.PodClass{either}, "any b bc"},
+		"two classes":            {teams, nil, []model.PodClass{asking(in("team", "a")), asking(in("team", "c"))}, "a any bc"},
+		"nodes":                  {teams, []model.Node{{Pool: "b"}}, []model.PodClass{asking(in("team", "a"))}, "a any"},
 	} {
-		if got := kept(&model.Problem{Pools: c.pools, Nodes: c.nodes, Classes: c.classes}); got != c.want {
+		if got, _ := pruned(&model.Problem{Pools: c.pools, Nodes: c.nodes, Classes: c.classes}, 0); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// Of NodePools that offer the same, the heaviest and then the first by name stands for all.
+func TestNodePoolsThatOfferTheSameAreOne(t *testing.T) {
+	with := func(name string, change func(*model.Pool)) model.Pool {
+		p := named(name)
+		change(&p)
+		return p
+	}
+	of := func(pods int, rs ...model.Requirement) []model.PodClass {
+		c := asking(rs...)
+		c.Pods = make([]model.PodRef, pods)
+		return []model.PodClass{c}
+	}
+	x, y := named("x"), named("y")
+	few := with("few", func(p *model.Pool) { p.NodeLimit, p.Nodes = 15, 10 })
+	dear := with("dear", func(p *model.Pool) { limit := model.USD(7); p.CostLimit, p.Cost = &limit, model.USD(2) })
+	small := with("small", func(p *model.Pool) {
+		p.Limits, p.Usage = []model.Limit{{Axis: model.CPU, Value: 50_000}}, model.Resources{10_000}
+	})
+	spread := asking()
+	spread.Spread = []model.SpreadConstraint{{TopologyKey: "rack"}}
+	for name, c := range map[string]struct {
+		pools   []model.Pool
+		classes []model.PodClass
+		want    string
+	}{
+		"names":                       {[]model.Pool{y, x}, of(1), "x"},
+		"labels that nobody asks for": {[]model.Pool{x, named("z", in("team", "z"))}, of(1), "x"},
+		"labels that pods ask for":    {[]model.Pool{x, named("z", in("team", "z"))}, of(1, in("team", "z")), "x z"},
+		"labels that pods spread by":  {[]model.Pool{named("r", in("rack", "1")), x}, []model.PodClass{spread}, "r x"},
+		"minValues":                   {[]model.Pool{x, named("z", model.Requirement{Key: "team", Operator: model.Exists, MinValues: 2})}, of(1), "x z"},
+		"what machines are":           {[]model.Pool{x, named("z", in("kubernetes.io/arch", "arm64"))}, of(1), "x z"},
+		"weights":                     {[]model.Pool{x, with("y", func(p *model.Pool) { p.Weight = 1 })}, of(1), "y x"},
+		"a pool's name":               {[]model.Pool{x, y}, of(1, in(model.LabelNodePool, "x", "y")), "x y"},
+		"five pods and nodes left":    {[]model.Pool{few, x}, of(5), "few"},
+		"six pods and five nodes":     {[]model.Pool{few, x}, of(6), "few x"},
+		"five dollars for five pods":  {[]model.Pool{dear, x}, of(5), "dear"},
+		"five dollars for six pods":   {[]model.Pool{dear, x}, of(6), "dear x"},
+		"40 vCPUs for five machines":  {[]model.Pool{small, x}, of(5), "small"},
+		"40 vCPUs for six machines":   {[]model.Pool{small, x}, of(6), "small x"},
+	} {
+		catalog := model.Catalog{InstanceTypes: []model.InstanceType{{
+			Name: "d8", Capacity: model.Resources{8000, 1 << 30, 0, 110}, Overhead: model.Resources{1000},
+			Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(1), Available: true}},
+		}}}
+		if got, _ := pruned(&model.Problem{Pools: c.pools, Classes: c.classes, Catalogs: []model.Catalog{catalog}}, 0); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	_, k := pruned(&model.Problem{Pools: []model.Pool{x, y, named("z")}, Classes: of(1)}, 0)
+	if !slices.Equal(k.alike[0], []int{1, 2}) {
+		t.Errorf("x stands for %v, want y and z", k.alike[0])
 	}
 }
 
@@ -73,7 +124,8 @@ func TestSomeNodePoolsStayToExplain(t *testing.T) {
 	for _, team := range []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "u0", "u1"} {
 		p.Pools = append(p.Pools, named(team, in("team", team)))
 	}
-	got := strings.Fields(kept(p))
+	names, _ := pruned(p, explainingPools)
+	got := strings.Fields(names)
 	if len(got) != explainingPools+1 || !slices.Contains(got, "t3") {
 		t.Errorf("got %v, want t3 and %d others", got, explainingPools)
 	}

@@ -35,6 +35,9 @@ type Space struct {
 	Rejected []model.Rejection
 	// PoolErrors holds the same for pools, by index in Problem.Pools.
 	PoolErrors map[int]string
+	// Unused are the valid pools that are left out because no class can use them, by index
+	// in Problem.Pools (see [Space.Whole]).
+	Unused []int
 
 	// nodeFree is [Space.NodeFree] by index in Problem.Nodes.
 	nodeFree [][]int64
@@ -43,6 +46,8 @@ type Space struct {
 	// largest is the most that a machine on sale has, by axis. It is computed when the
 	// first pod is told that nothing is large enough for it.
 	largest func() []int64
+	// whole is [Space.Whole] of a space that leaves pools out.
+	whole func() *Space
 	// onSale holds the values of labels that were asked for, a list of strings by [saleKey]; that of no
 	// label holds the keys of all labels.
 	onSale sync.Map
@@ -91,9 +96,21 @@ type Pool struct {
 	First, End int
 	// Tier numbers distinct weights from the heaviest, 0.
 	Tier int
+	// Alike are the valid pools that are left out because they offer the same to all
+	// classes, by index in Problem.Pools.
+	Alike []int
 	// choosy says that labels are left to the buyer: there may be several options
 	// to an offering.
 	choosy bool
+}
+
+// Whole is the problem compiled with all NodePools, as far as memory allows. It is compiled
+// when it is first asked for, unless this space leaves none out.
+func (s *Space) Whole() *Space {
+	if s.whole == nil {
+		return s
+	}
+	return s.whole()
 }
 
 // PoolOf returns the space's pool of an option.

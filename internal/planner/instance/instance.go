@@ -52,6 +52,14 @@ func (in *Instance) HardRules(class int) *topology.Rules {
 	return in.LastLevel(class).Rules
 }
 
+// Hopeless reports whether there is a valid class of which no single pod can be bought a
+// machine, whatever else is planned.
+func (in *Instance) Hopeless() bool {
+	return slices.ContainsFunc(in.Classes, func(c Class) bool {
+		return c.Invalid == "" && !c.Levels[len(c.Levels)-1].Options.Any()
+	})
+}
+
 // Attracts reports whether hard affinity of a class selects pods of another one.
 func (in *Instance) Attracts(other, class int) bool {
 	return slices.ContainsFunc(in.HardRules(class).Affinity, func(a topology.Affinity) bool {
