@@ -22,6 +22,9 @@
 //	CapacityIndex    options with at least so much of a dimension newCapacityIndex (capacity.go)
 //	Supply           what is sold, limits, quotas, reservations   supplyCompiler (supply.go)
 //
+// Where NodePools sell very many offerings, those are left out that no plan needs (prune.go);
+// [Space.Whole] has them all.
+//
 // Two things that change have owners of their own: a [Ledger] belongs to a plan and keeps
 // what it leaves of the supply, and [InternedSets] belong to an instance and number the
 // masks of its classes.
