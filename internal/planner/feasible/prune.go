@@ -50,8 +50,7 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	if !slices.Contains(hopeless, true) {
 		spare = 0
 	}
-	byName := slices.ContainsFunc(p.Classes, func(c model.PodClass) bool { return namesPools(&c) })
-	most := newMostPurchases(p, k.dims.Axes)
+	named, most := newNamedPools(p), newMostPurchases(p, k.dims.Axes)
 	k.unused, k.alike = nil, map[int][]int{}
 	first := map[string]int{} // the first pool with an offer
 	var out []int
@@ -63,7 +62,7 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 			continue
 		case !used[i]:
 			spare--
-		case !byName && !most.mayReachLimit(pool):
+		case !named.each && !named.names[pool.Name] && !most.mayReachLimit(pool):
 			offer := string(model.AppendKey(nil, k.nameless(pool, catalogs[pool.Catalog])))
 			if other, known := first[offer]; known {
 				k.alike[other] = append(k.alike[other], i)
@@ -129,17 +128,60 @@ func (m *mostPurchases) mayReachLimit(pool *model.Pool) bool {
 		pool.CostLimit != nil && beyond(int64(*pool.CostLimit-pool.Cost), int64(m.dearest))
 }
 
-// namesPools reports whether pods ask for NodePools by name, or are spread over them.
-func namesPools(c *model.PodClass) bool {
-	names := func(rs model.Requirements) bool {
-		return slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == model.LabelNodePool })
+// namedPools are the NodePools that pods and DaemonSets tell from others by name.
+type namedPools struct {
+	// each says that pods tell all of them apart, names are those that some tell apart.
+	each  bool
+	names map[string]bool
+}
+
+func newNamedPools(p *model.Problem) *namedPools {
+	n := &namedPools{names: map[string]bool{}}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		n.note(c.NodeRequirements)
+		for _, rs := range c.NodeAlternatives {
+			n.note(rs)
+		}
+		for i := range c.NodePreferences {
+			n.note(c.NodePreferences[i].Requirements)
+		}
+		n.each = n.each || spansPools(c)
 	}
-	return names(c.NodeRequirements) || slices.ContainsFunc(c.NodeAlternatives, names) ||
-		slices.ContainsFunc(c.NodePreferences, func(n model.NodePreference) bool { return names(n.Requirements) }) ||
-		slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.TopologyKey == model.LabelNodePool }) ||
-		slices.ContainsFunc(c.Affinity, func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool }) ||
-		slices.ContainsFunc(c.AntiAffinity, func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool }) ||
-		slices.ContainsFunc(c.Preferences, func(t model.AffinityPreference) bool { return t.Term.TopologyKey == model.LabelNodePool })
+	for i := range p.Pools {
+		for d := range p.Pools[i].Daemons {
+			for _, rs := range p.Pools[i].Daemons[d].Requirements {
+				n.note(rs)
+			}
+		}
+	}
+	for i := range p.Shapes {
+		n.each = n.each || slices.ContainsFunc(p.Shapes[i].AntiAffinity, func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool })
+	}
+	return n
+}
+
+// note notes the NodePools that requirements name.
+func (n *namedPools) note(rs model.Requirements) {
+	for i := range rs {
+		switch r := &rs[i]; {
+		case r.Key != model.LabelNodePool:
+		case r.Operator == model.In || r.Operator == model.NotIn:
+			for _, name := range r.Values {
+				n.names[name] = true
+			}
+		default:
+			n.each = true
+		}
+	}
+}
+
+// spansPools reports whether pods are spread over NodePools, or kept together or apart in them.
+func spansPools(c *model.PodClass) bool {
+	over := func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool }
+	return slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.TopologyKey == model.LabelNodePool }) ||
+		slices.ContainsFunc(c.Affinity, over) || slices.ContainsFunc(c.AntiAffinity, over) ||
+		slices.ContainsFunc(c.Preferences, func(t model.AffinityPreference) bool { return over(t.Term) })
 }
 
 // nodeRules are what a class asks of NodePools.

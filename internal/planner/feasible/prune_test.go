@@ -82,6 +82,14 @@ func TestNodePoolsThatOfferTheSameAreOne(t *testing.T) {
 	small := with("small", func(p *model.Pool) {
 		p.Limits, p.Usage = []model.Limit{{Axis: model.CPU, Value: 50_000}}, model.Resources{10_000}
 	})
+	without := func(name string) model.Requirement {
+		return model.Requirement{Key: model.LabelNodePool, Operator: model.NotIn, Values: []string{name}}
+	}
+	logging := func(p *model.Pool) {
+		p.Daemons = []model.Daemon{{Name: "logs", Requirements: []model.Requirements{{in(model.LabelNodePool, "y")}}}}
+	}
+	spreadOver := asking()
+	spreadOver.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelNodePool}}
 	spread := asking()
 	spread.Spread = []model.SpreadConstraint{{TopologyKey: "rack"}}
 	for name, c := range map[string]struct {
@@ -96,7 +104,10 @@ func TestNodePoolsThatOfferTheSameAreOne(t *testing.T) {
 		"minValues":                   {[]model.Pool{x, named("z", model.Requirement{Key: "team", Operator: model.Exists, MinValues: 2})}, of(1), "x z"},
 		"what machines are":           {[]model.Pool{x, named("z", in("kubernetes.io/arch", "arm64"))}, of(1), "x z"},
 		"weights":                     {[]model.Pool{x, with("y", func(p *model.Pool) { p.Weight = 1 })}, of(1), "y x"},
-		"a pool's name":               {[]model.Pool{x, y}, of(1, in(model.LabelNodePool, "x", "y")), "x y"},
+		"names that pods ask for":     {[]model.Pool{x, y, named("z")}, append(of(1, in(model.LabelNodePool, "y")), asking()), "x y"},
+		"a name that pods avoid":      {[]model.Pool{x, y, named("z")}, of(1, without("x")), "y"},
+		"a name that a daemon has":    {[]model.Pool{with("x", logging), with("y", logging), with("z", logging)}, of(1), "x y"},
+		"pods spread over NodePools":  {[]model.Pool{x, y}, []model.PodClass{spreadOver}, "x y"},
 		"five pods and nodes left":    {[]model.Pool{few, x}, of(5), "few"},
 		"six pods and five nodes":     {[]model.Pool{few, x}, of(6), "few x"},
 		"five dollars for five pods":  {[]model.Pool{dear, x}, of(5), "dear"},
