@@ -59,9 +59,12 @@ type Options struct {
 	Programs onlab.Programs
 	// Dir is where labs and logs go.
 	Dir string
-	// Profile says that processor profiles of the start, of the idle minute and of single
-	// pods are written beside the logs.
+	// Profile says that processor profiles of the start, of the idle minute, of changed and
+	// of single pods are written beside the logs.
 	Profile bool
+	// Soon leaves out the idle minute, and waiting until no node is young. What is taken at
+	// rest is then not taken off other figures.
+	Soon bool
 }
 
 // Measure makes a cluster of the size in a lab of its own and measures an engine on it.
@@ -87,7 +90,7 @@ func Measure(ctx context.Context, opts Options, engine string, size Size) (resul
 		return nil, err
 	}
 	defer k.stop()
-	m := &measurement{fleet: f, dir: name, profiled: opts.Profile, result: Figures{Size: size, Engine: engine}}
+	m := &measurement{fleet: f, dir: name, profiled: opts.Profile, soon: opts.Soon, result: Figures{Size: size, Engine: engine}}
 	err = m.run(ctx)
 	return &m.result, err
 }
@@ -97,6 +100,7 @@ type measurement struct {
 	*fleet
 	dir        string // for logs and profiles
 	profiled   bool
+	soon       bool // see Options
 	result     Figures
 	controller *onlab.Controller
 }
@@ -106,7 +110,11 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.controller.Kill()
-	for _, step := range []func(context.Context) error{m.leaveAll, m.idle, m.change, m.single, m.decide} {
+	steps := []func(context.Context) error{m.leaveAll, m.idle, m.change, m.single, m.decide}
+	if m.soon {
+		steps[1] = func(ctx context.Context) error { return m.pause(ctx, restFor) }
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -232,7 +240,8 @@ func (m *measurement) youngest(ctx context.Context) (at time.Time, err error) {
 func (m *measurement) change(ctx context.Context) error {
 	n := min(events, m.result.Pods)
 	began := time.Now()
-	took, err := m.cpu(func() error {
+	var took time.Duration
+	touch := func() error {
 		err := each(ctx, n, func(ctx context.Context, i int) error {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: podName(i)}}
 			return m.kube.Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"yes"}}}`)))
@@ -241,6 +250,10 @@ func (m *measurement) change(ctx context.Context) error {
 			return err
 		}
 		return m.pause(ctx, restFor)
+	}
+	err := m.profile(ctx, "change", restFor+5*time.Second, func() (err error) {
+		took, err = m.cpu(touch)
+		return err
 	})
 	idle := time.Duration(m.result.Idle * float64(time.Since(began)))
 	m.result.PerEvent = max(0, took-idle) / time.Duration(n)

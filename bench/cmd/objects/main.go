@@ -29,11 +29,15 @@ func run(ctx context.Context) (err error) {
 	engines := flag.String("engines", "karpenter,nap", "which engines are measured: nap, karpenter")
 	controller := flag.String("controller", "bin/nap-controller", "the controller's program")
 	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
-	profile := flag.Bool("profile", false, "write processor profiles of the idle minute and of single pods beside the logs; wants -keep")
+	profile := flag.Bool("profile", false, "write processor profiles of the start, of the idle minute, of changed and of single pods beside the logs; wants -keep")
+	soon := flag.Bool("soon", false, "leave out the idle minute, and waiting until no node is young")
 	write := flag.String("write", "", "also write the table into this file, between its marks")
 	flag.Parse()
 	if *profile && *keep == "" {
 		return errors.New("-profile: name the folder for profiles with -keep")
+	}
+	if *soon && *write != "" {
+		return errors.New("-soon: the table that -write writes has a column of the idle minute; leave one of them out")
 	}
 	ctrllog.SetLogger(logr.Discard()) // the caches of this program have nothing to tell
 	sizes, err := parse(*nodes)
@@ -56,7 +60,7 @@ func run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(*keep)) }()
 	}
-	opts := objects.Options{Programs: onlab.Programs{Lab: lab, Controller: *controller}, Dir: *keep, Profile: *profile}
+	opts := objects.Options{Programs: onlab.Programs{Lab: lab, Controller: *controller}, Dir: *keep, Profile: *profile, Soon: *soon}
 	var all []*objects.Figures
 	for _, n := range sizes {
 		for _, engine := range chosen {

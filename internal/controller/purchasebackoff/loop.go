@@ -124,8 +124,8 @@ func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error 
 }
 
 func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloads []Record) error {
-	var list karpv1.NodePoolList
-	if err := l.Kube.List(ctx, &list); err != nil {
+	var list karpv1.NodePoolList // shared with the cache: what is changed is copied
+	if err := l.Kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing NodePools: %w", err)
 	}
 	byPool := map[string][]string{}
@@ -135,19 +135,32 @@ func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloa
 		byPool[pool] = append(byPool[pool], fmt.Sprintf("%s (until %s)", Workload(r.Key).Name(), r.Until.UTC().Format(time.RFC3339)))
 	}
 	for i := range list.Items {
-		pool := &list.Items[i]
+		shared := &list.Items[i]
+		var record Record
+		paused := false
+		if ref := shared.Spec.Template.Spec.NodeClassRef; ref != nil {
+			record, paused = classes[ref.Name]
+		}
+		if !paused && len(byPool[shared.Name]) == 0 && !told(shared) {
+			continue
+		}
+		pool := shared.DeepCopy()
 		conditions := pool.StatusConditions(status.WithClock(l.Clock))
 		stored := pool.DeepCopy()
 		l.setBackoff(conditions, byPool[pool.Name])
-		if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
-			record, is := classes[ref.Name]
-			setRegistrationHealth(conditions, is, &record)
-		}
+		setRegistrationHealth(conditions, paused, &record)
 		if _, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// told reports whether a NodePool has a condition that may have to be taken back.
+func told(pool *karpv1.NodePool) bool {
+	return slices.ContainsFunc(pool.Status.Conditions, func(c status.Condition) bool {
+		return c.Type == ConditionBackoff && c.IsTrue() || c.Type == karpv1.ConditionTypeNodeRegistrationHealthy && c.IsFalse()
+	})
 }
 
 // setBackoff keeps the condition of workloads for which little is bought.
