@@ -33,7 +33,14 @@ type collector struct {
 	remove func(ctx context.Context, claim string) error
 	// untagged is when interfaces without tags were first seen.
 	untagged firstSeen
+	// adopted is when machines without tags were last looked for, zero for never. The
+	// goroutine that collects machines uses it.
+	adopted time.Time
 }
+
+// adoptEvery is how often machines that have lost their tags are looked for while each
+// NodeClaim has its machine. It takes one more list of all machines.
+const adoptEvery = 10 * time.Minute
 
 // machines implements Provider.CollectMachines.
 func (c *collector) machines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
@@ -47,7 +54,7 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
 	var removed []string
-	errs := []error{c.adoptMachines(ctx, claims), c.adoptAKSMachines(ctx, claims)}
+	errs := []error{c.adopt(ctx, claims, machines)}
 	for _, m := range machines {
 		if m.State == launch.Deleting || c.now().Sub(m.Created) < orphanAge {
 			continue
@@ -63,6 +70,25 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 		removed = append(removed, m.Claim)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// adopt gives machines that have lost their tags those tags again. While machines is what
+// NodeClaims have, nothing that is in use is missing, and it is seldom looked for.
+func (c *collector) adopt(ctx context.Context, claims map[string]bool, machines []launch.Machine) error {
+	missing := len(claims)
+	for _, m := range machines {
+		if claims[m.Claim] {
+			missing--
+		}
+	}
+	if missing <= 0 && c.now().Sub(c.adopted) < adoptEvery {
+		return nil
+	}
+	err := errors.Join(c.adoptMachines(ctx, claims), c.adoptAKSMachines(ctx, claims))
+	if err == nil {
+		c.adopted = c.now()
+	}
+	return err
 }
 
 // finish does what a machine lacks that has run for a while.

@@ -37,10 +37,22 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
+// napParts are what nap's own loops are made of beside the manager.
+type napParts struct {
+	assembly  *karpenter.Assembly
+	cloud     Cloud
+	past      purchases
+	collector *snapshot.Collector
+	// gate holds other controllers back until the first plan is made.
+	gate *startGate
+	// restored reports whether all is known that an earlier controller wrote down.
+	restored func() bool
+}
+
 // registerNap adds nap's own loops to the manager: the one that buys and the one
 // that removes nodes.
-func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, past purchases,
-	collector *snapshot.Collector) error {
+func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts napParts) error {
+	assembly, cloud, past, collector := parts.assembly, parts.cloud, parts.past, parts.collector
 	numbers, err := metrics.NewProvisioning(ctrlmetrics.Registry)
 	if err != nil {
 		return err
@@ -94,7 +106,10 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, assembly 
 	if err := loop.RegisterTriggers(mgr); err != nil {
 		return err
 	}
-	fed := &fedLoops{mirror: m, mgr: mgr}
+	fed := &fedLoops{mirror: m, mgr: mgr, first: firstPlan{
+		gate: parts.gate, fleet: m.Snapshot, plan: loop.PlanNow, planned: loop.Planned(),
+		ready: func() bool { return parts.restored() && cloud.mayBuy() },
+	}}
 	if held != nil {
 		held.Plan(loop.BuffersChanged)
 		fed.before, fed.loops = held.Read, append(fed.loops, held)
@@ -125,7 +140,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, assembly 
 	if cloud.WatchGone != nil {
 		cloud.WatchGone(keeper.Gone)
 	}
-	fed.loops = append(fed.loops, loop, back, keeper)
+	fed.loops = append(fed.loops, loop, &gatedRunnable{back, parts.gate}, &gatedRunnable{keeper, parts.gate})
 	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
@@ -278,6 +293,8 @@ type fedLoops struct {
 	// before is called when the mirror has seen the cluster and before the loops begin;
 	// nil for nothing.
 	before func(context.Context)
+	// first is made as soon as the loops run.
+	first  firstPlan
 	mirror mirror
 	mgr    manager.Manager
 }
@@ -299,6 +316,7 @@ func (f *fedLoops) Start(ctx context.Context) error {
 	for _, loop := range f.loops {
 		group.Go(func() error { return loop.Start(ctx) })
 	}
+	f.first.make(ctx)
 	return group.Wait()
 }
 

@@ -198,7 +198,14 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err != nil {
 		return err
 	}
-	assembly, err := newAssembly(ctx, mgr, cfg, &cloud, checks.Report)
+	var gate *startGate // Karpenter's own loops need the other controllers
+	if cfg.Options.Engine == EngineNap {
+		gate = newStartGate(cfg.Clock)
+		if err := mgr.Add(gate); err != nil {
+			return fmt.Errorf("adding the gate of the start: %w", err)
+		}
+	}
+	assembly, err := newAssembly(ctx, mgr, gate, cfg, &cloud, checks.Report)
 	if err != nil {
 		return err
 	}
@@ -222,12 +229,17 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		Prerequisites: func() string { report := checks.Report(); return report.Line() },
 	}
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
+	publisher := &snapshot.Publisher{
+		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Memory: memory, Collect: collector.Collect, Clock: cfg.Clock,
+		Forget: cloud.Forget,
+	}
 	if cfg.Options.Engine == EngineNap {
-		purchases := newPurchases(cfg.Clock)
-		if err := registerNap(ctx, mgr, cfg, assembly, cloud, purchases, collector); err != nil {
+		past := newPurchases(cfg.Clock)
+		memory[snapshot.MemoryPurchases] = past.store()
+		err := registerNap(ctx, mgr, cfg, napParts{assembly, cloud, past, collector, gate, publisher.Restored})
+		if err != nil {
 			return err
 		}
-		memory[snapshot.MemoryPurchases] = purchases.store()
 	}
 	if err := metrics.RegisterBuild(ctrlmetrics.Registry); err != nil {
 		return err
@@ -267,10 +279,6 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 			return fmt.Errorf("adding the keeper of bootstrap tokens: %w", err)
 		}
 	}
-	publisher := &snapshot.Publisher{
-		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Memory: memory, Collect: collector.Collect, Clock: cfg.Clock,
-		Forget: cloud.Forget,
-	}
 	if err := mgr.Add(publisher); err != nil {
 		return fmt.Errorf("adding the publisher of the snapshot: %w", err)
 	}
@@ -278,7 +286,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		{Kind: "virtual machines", Every: garbagecollection.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
 		{Kind: "network interfaces", Every: garbagecollection.EveryInterface, Collect: cloud.Interfaces, Clock: cfg.Clock},
 	} {
-		if err := mgr.Add(loop); err != nil {
+		if err := gate.behind(mgr).Add(loop); err != nil {
 			return fmt.Errorf("adding the collector of %s: %w", loop.Kind, err)
 		}
 	}

@@ -70,14 +70,14 @@ type clusterNodes struct {
 // and describes each. Azure's identifiers mean the same in any case, and its
 // components do not agree on one.
 func joinNodes(s *Snapshot, d *nodeDescriber) *clusterNodes {
-	byProvider := map[string]*Node{}
+	byProvider := make(map[string]*Node, len(s.nodes))
 	for _, n := range s.nodes {
 		if n.ProviderID != "" {
 			byProvider[strings.ToLower(n.ProviderID)] = n
 		}
 	}
-	taken := map[string]bool{}
-	c := &clusterNodes{byNode: make(map[string]*stateNode, len(s.nodes))}
+	taken := make(map[string]bool, len(s.nodes))
+	c := &clusterNodes{byNode: make(map[string]*stateNode, len(s.nodes)), list: make([]*stateNode, 0, len(s.nodes))}
 	add := func(n *stateNode) {
 		d.describe(n)
 		c.list = append(c.list, n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -186,7 +187,6 @@ func (m *Mirror) admit(change func(*admission) []fleet.Record) {
 // seen the objects that existed, or when ctx ends; the cache must be running or
 // be started meanwhile.
 func (m *Mirror) Feed(ctx context.Context, informers cache.Informers) error {
-	var synced []toolscache.InformerSynced
 	kinds := Kinds()
 	if !m.settings.IgnoreClaims {
 		kinds = append(kinds, devices.Kinds()...)
@@ -194,21 +194,24 @@ func (m *Mirror) Feed(ctx context.Context, informers cache.Informers) error {
 	if m.settings.Spread != nil {
 		kinds = append(kinds, &corev1.Service{})
 	}
+	group, ctx := errgroup.WithContext(ctx) // all kinds are listed at the same time
 	for _, kind := range kinds {
-		informer, err := informers.GetInformer(ctx, kind)
-		if err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
-		}
-		registration, err := informer.AddEventHandler(m)
-		if err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
-		}
-		synced = append(synced, registration.HasSynced)
+		group.Go(func() error {
+			informer, err := informers.GetInformer(ctx, kind)
+			if err != nil {
+				return fmt.Errorf("watching %T: %w", kind, err)
+			}
+			registration, err := informer.AddEventHandler(m)
+			if err != nil {
+				return fmt.Errorf("watching %T: %w", kind, err)
+			}
+			if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+				return fmt.Errorf("waiting for the first list of %T: %w", kind, context.Cause(ctx))
+			}
+			return nil
+		})
 	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
-		return fmt.Errorf("waiting for the first list of every watched kind: %w", context.Cause(ctx))
-	}
-	return nil
+	return group.Wait()
 }
 
 // OnAdd implements the handler of informers.

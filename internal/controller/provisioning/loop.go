@@ -44,6 +44,9 @@ type Loop struct {
 
 	// nominations is nil when they are switched off.
 	nominations *nominations
+
+	// planned is closed after the first batch.
+	planned chan struct{}
 }
 
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
@@ -56,6 +59,7 @@ func NewLoop(cfg Config) *Loop {
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
 		reporter:     newReporter(&cfg),
+		planned:      make(chan struct{}),
 	}
 	if l.batch == nil {
 		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
@@ -90,6 +94,13 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 // RegisterTriggers adds what wakes the loop to a manager, see triggers.
 func (l *Loop) RegisterTriggers(mgr manager.Manager) error { return l.triggers.register(mgr) }
 
+// PlanNow plans at once, whether or not a trigger has told of pods that wait. Any goroutine
+// may call it.
+func (l *Loop) PlanNow() { l.batch.Trigger("now", News{Urgent: true}) }
+
+// Planned is closed when the first batch has been planned.
+func (l *Loop) Planned() <-chan struct{} { return l.planned }
+
 // MarketChanged plans at once for pods that wait: what was too expensive, or beyond
 // a limit, may not be so any more.
 func (l *Loop) MarketChanged() { l.triggers.fire("market") }
@@ -112,7 +123,7 @@ func (l *Loop) Start(ctx context.Context) error {
 	if l.nominations != nil {
 		watch.Go(func() { l.nominations.watch(ctx, l.pods.Quiet) })
 	}
-	for {
+	for first := true; ; first = false {
 		closed, ok := l.batch.Wait(ctx, l.triggers.closes)
 		if !ok {
 			return nil
@@ -126,6 +137,9 @@ func (l *Loop) Start(ctx context.Context) error {
 			if err != nil || !again {
 				break
 			}
+		}
+		if first {
+			close(l.planned)
 		}
 	}
 }

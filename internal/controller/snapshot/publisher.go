@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,6 +64,8 @@ type Publisher struct {
 	shards  [2]int
 	// head is what the Snapshot says, written last.
 	head v1alpha1.SnapshotStatus
+	// restored is set once what an earlier controller wrote was read.
+	restored atomic.Bool
 }
 
 // NeedLeaderElection makes the manager run the publisher on the leader alone.
@@ -75,6 +78,7 @@ func (p *Publisher) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := p.restore(ctx)
 		if err == nil {
+			p.restored.Store(true)
 			break
 		}
 		logger.Error(err, "reading what an earlier controller wrote down failed, trying again")
@@ -88,6 +92,10 @@ func (p *Publisher) Start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Restored reports whether the sources have what an earlier controller wrote down. Any
+// goroutine may ask.
+func (p *Publisher) Restored() bool { return p.restored.Load() }
 
 func (p *Publisher) pause(ctx context.Context) {
 	select {
