@@ -136,6 +136,39 @@ func TestVMWithoutTagsIsFoundAgain(t *testing.T) {
 	})
 }
 
+// Machines without tags are looked for when some NodeClaim has no machine, and else every
+// ten minutes: that is one more list of all machines.
+func TestUntaggedVMsAreSeldomLookedForAtRest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		noted := w.noting(t)
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range []struct {
+			after time.Duration
+			live  func(context.Context) (map[string]bool, error)
+			want  int // lists of virtual machines
+		}{
+			{0, claimed("general-abc12"), 2},
+			{2 * time.Minute, claimed("general-abc12"), 1},
+			{2 * time.Minute, claimed("general-abc12", "general-xyz34"), 2}, // one has lost its tags, or is not made yet
+			{2 * time.Minute, claimed("general-abc12"), 1},
+			{8 * time.Minute, claimed("general-abc12"), 2},
+		} {
+			time.Sleep(step.after)
+			before := noted.ending("/providers/microsoft.compute/virtualmachines")
+			if _, err := w.provider.CollectMachines(t.Context(), step.live); err != nil {
+				t.Fatal(err)
+			}
+			if got := noted.ending("/providers/microsoft.compute/virtualmachines") - before; got != step.want {
+				t.Errorf("step %d: %d lists of virtual machines, want %d", i, got, step.want)
+			}
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	})
+}
+
 func TestVMOfUncertainOwnerIsNotAdopted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// Names of AKS, names that people give, and a machine of another cluster.

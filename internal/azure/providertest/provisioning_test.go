@@ -68,6 +68,19 @@ func (q *requests) count(text string) int {
 	return n
 }
 
+// ending is how many requests there were whose path ends with the text.
+func (q *requests) ending(text string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, line := range q.all {
+		if strings.HasSuffix(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
 // noting has the next process's requests noted.
 func (w *world) noting(t *testing.T) *requests {
 	t.Helper()
