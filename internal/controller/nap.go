@@ -108,11 +108,11 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 	}
 	fed := &fedLoops{mirror: m, mgr: mgr, first: firstPlan{
 		gate: parts.gate, fleet: m.Snapshot, plan: loop.PlanNow, planned: loop.Planned(),
-		ready: func() bool { return parts.restored() && cloud.mayBuy() },
+		ready: func() bool { return parts.restored() && past.registrations.Looked() && cloud.mayBuy() },
 	}}
 	if held != nil {
 		held.Plan(loop.BuffersChanged)
-		fed.before, fed.loops = held.Read, append(fed.loops, held)
+		fed.before, fed.loops = append(fed.before, held.Read), append(fed.loops, held)
 	}
 	err = addStatusLoops(ctx, mgr, purchasebackoff.Loop{
 		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: numbers,
@@ -140,6 +140,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 	if cloud.WatchGone != nil {
 		cloud.WatchGone(keeper.Gone)
 	}
+	fed.before = append(fed.before, back.Restore) // the first plan counts on what they buy
 	fed.loops = append(fed.loops, loop, &gatedRunnable{back, parts.gate}, &gatedRunnable{keeper, parts.gate})
 	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
@@ -290,9 +291,8 @@ func (m mirror) Expect(claim *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(cl
 // on half of it would buy the other half again, or remove it.
 type fedLoops struct {
 	loops []manager.Runnable
-	// before is called when the mirror has seen the cluster and before the loops begin;
-	// nil for nothing.
-	before func(context.Context)
+	// before are called when the mirror has seen the cluster and before the loops begin.
+	before []func(context.Context)
 	// first is made as soon as the loops run.
 	first  firstPlan
 	mirror mirror
@@ -308,8 +308,8 @@ func (f *fedLoops) Start(ctx context.Context) error {
 		}
 		return fmt.Errorf("reading the cluster: %w", err)
 	}
-	if f.before != nil {
-		f.before(ctx)
+	for _, step := range f.before {
+		step(ctx)
 	}
 	log.FromContext(ctx).Info("the cluster is mirrored, provisioning and disruption begin")
 	group, ctx := errgroup.WithContext(ctx)

@@ -26,6 +26,7 @@ type Loop struct {
 	// What is remembered between passes. All of it but the commands is lost in a
 	// restart.
 	commands *commands
+	restored bool // whether commands has those of an earlier process
 	mayBuy   func() bool // nil: always
 	pacing   *pacing
 	activity liveness.Activity
@@ -79,15 +80,9 @@ func NewLoop(cfg Config) *Loop {
 
 // Start works until ctx ends.
 func (l *Loop) Start(ctx context.Context) error {
-	for restored := false; ; {
-		if !restored {
-			err := l.restore(ctx)
-			restored = err == nil
-			if err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "reading the commands under way failed, trying again")
-			}
-		}
-		if restored {
+	for {
+		l.Restore(ctx)
+		if l.restored {
 			l.pass(ctx)
 		}
 		select {
@@ -105,13 +100,22 @@ func (l *Loop) MarketChanged() { l.pacing.marketChanged() }
 // Activity is what the loop is doing, for the health probe.
 func (l *Loop) Activity() *liveness.Activity { return &l.activity }
 
-// restore takes up the commands that an earlier process has begun.
-func (l *Loop) restore(ctx context.Context) error {
+// Restore takes up the commands that an earlier process has begun, unless that is done. Start
+// does it, too; a caller that wants them taken up earlier calls it before.
+func (l *Loop) Restore(ctx context.Context) {
+	if l.restored {
+		return
+	}
 	l.activity.Begin(l.clock.Now())
 	defer l.activity.End()
 	found, err := l.recovery.restore(ctx)
-	l.commands.active = found
-	return err
+	if err != nil {
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "reading the commands under way failed, trying again")
+		}
+		return
+	}
+	l.commands.active, l.restored = found, true
 }
 
 // pass carries every command on and decides again when it is time.

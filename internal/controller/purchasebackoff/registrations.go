@@ -43,8 +43,9 @@ type Registrations struct {
 	mu sync.Mutex
 	// machines are those that are not registered, by the name of their claim.
 	machines map[string]*machine
-	// classes are the AKSNodeClasses by name, at the last look.
+	// classes are the AKSNodeClasses by name, at the last look; looked says that there was one.
 	classes map[string]classFacts
+	looked  bool
 	// succeeded is when a machine last registered, by key.
 	succeeded map[string]time.Time
 }
@@ -103,6 +104,7 @@ func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.learn(classes.Items)
+	r.looked = true
 	here := map[string]bool{}
 	for i := range claims.Items {
 		here[claims.Items[i].Name] = true
@@ -115,6 +117,14 @@ func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
 		}
 	}
 	return nil
+}
+
+// Looked reports whether Look has succeeded: before, it is not known which NodePools are
+// paused.
+func (r *Registrations) Looked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.looked
 }
 
 // following reports whether any machine is on its way.
