@@ -76,16 +76,22 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 }
 
 // nameless is a pool without what is its own alone: its name, limits, and labels that
-// neither pods nor the cloud know of.
+// neither pods nor the cloud know of. Several requirements on one such label stay, since they
+// may exclude each other.
 func (k *compiler) nameless(pool *model.Pool, cat *catalog) *model.Pool {
 	out := *pool
 	out.Name, out.Labels, out.Usage, out.Nodes, out.Cost = "", nil, nil, 0, 0
 	out.Limits, out.NodeLimit, out.CostLimit = nil, -1, nil
+	times := map[string]int{}
+	for i := range pool.Requirements {
+		times[pool.Requirements[i].Key]++
+	}
 	own := func(r model.Requirement) bool {
-		if r.Key == model.LabelNodePool {
-			return true
+		if times[r.Key] > 1 {
+			return false
 		}
-		return r.MinValues == 0 && !k.labels.asked[r.Key] && !cat.sets[k.labels.labels.KeyIndex(r.Key)]
+		return r.Key == model.LabelNodePool ||
+			r.MinValues == 0 && !k.labels.asked[r.Key] && !cat.sets[k.labels.labels.KeyIndex(r.Key)]
 	}
 	out.Requirements = slices.DeleteFunc(slices.Clone(pool.Requirements), own)
 	return &out

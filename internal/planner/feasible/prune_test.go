@@ -99,6 +99,7 @@ func TestNodePoolsThatOfferTheSameAreOne(t *testing.T) {
 	}{
 		"names":                       {[]model.Pool{y, x}, of(1), "x"},
 		"labels that nobody asks for": {[]model.Pool{x, named("z", in("team", "z"))}, of(1), "x"},
+		"labels that exclude others":  {[]model.Pool{named("a", in("team", "a"), in("team", "b")), x}, of(1), "a x"},
 		"labels that pods ask for":    {[]model.Pool{x, named("z", in("team", "z"))}, of(1, in("team", "z")), "x z"},
 		"labels that pods spread by":  {[]model.Pool{named("r", in("rack", "1")), x}, []model.PodClass{spread}, "r x"},
 		"minValues":                   {[]model.Pool{x, named("z", model.Requirement{Key: "team", Operator: model.Exists, MinValues: 2})}, of(1), "x z"},
