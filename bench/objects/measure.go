@@ -92,7 +92,7 @@ func Measure(ctx context.Context, opts Options, engine string, size Size) (resul
 		return nil, err
 	}
 	defer k.stop()
-	m := &measurement{fleet: f, dir: name, profiled: opts.Profile, soon: opts.Soon, starts: max(1, opts.Starts), result: Figures{Size: size, Engine: engine}}
+	m := &measurement{fleet: f, dir: name, opts: opts, result: Figures{Size: size, Engine: engine}}
 	err = m.run(ctx)
 	return &m.result, err
 }
@@ -101,9 +101,7 @@ func Measure(ctx context.Context, opts Options, engine string, size Size) (resul
 type measurement struct {
 	*fleet
 	dir        string // for logs and profiles
-	profiled   bool
-	soon       bool // see Options
-	starts     int
+	opts       Options
 	result     Figures
 	controller *onlab.Controller
 }
@@ -114,7 +112,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	}
 	defer m.controller.Kill()
 	steps := []func(context.Context) error{m.idle, m.change, m.single, m.decide}
-	if m.soon {
+	if m.opts.Soon {
 		steps[0] = func(ctx context.Context) error { return m.pause(ctx, restFor) }
 	}
 	for _, step := range steps {
@@ -129,7 +127,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 // pods that waited for it.
 func (m *measurement) startOften(ctx context.Context) error {
 	var times, cpu []time.Duration
-	for i := range m.starts {
+	for i := range max(1, m.opts.Starts) {
 		if i > 0 {
 			m.controller.Kill()
 		}
@@ -137,8 +135,9 @@ func (m *measurement) startOften(ctx context.Context) error {
 		if err := m.start(ctx, name, filepath.Join(m.dir, fmt.Sprintf("controller-%d.log", i))); err != nil {
 			return err
 		}
-		times, cpu = append(times, m.result.FirstClaim), append(cpu, m.result.StartCPU)
-		fmt.Fprintf(os.Stderr, "start %d: first NodeClaim after %.1f s, %.1f s of CPU\n", i+1, m.result.FirstClaim.Seconds(), m.result.StartCPU.Seconds())
+		first, used := m.result.FirstClaim, m.result.StartCPU
+		times, cpu = append(times, first), append(cpu, used)
+		fmt.Fprintf(os.Stderr, "start %d: first NodeClaim after %.1f s, %.1f s of CPU\n", i+1, first.Seconds(), used.Seconds())
 		if err := m.leave(ctx, name); err != nil {
 			m.controller.Kill()
 			return err
@@ -146,7 +145,7 @@ func (m *measurement) startOften(ctx context.Context) error {
 	}
 	slices.Sort(times)
 	slices.Sort(cpu)
-	m.result.FirstClaim, m.result.StartCPU = times[m.starts/2], cpu[m.starts/2]
+	m.result.FirstClaim, m.result.StartCPU = times[len(times)/2], cpu[len(cpu)/2]
 	return nil
 }
 
@@ -190,7 +189,7 @@ func (m *measurement) profileStart(ctx context.Context) <-chan struct{} {
 	go func() {
 		defer close(done)
 		path, deadline := filepath.Join(m.dir, "start.pprof"), time.Now().Add(startProfiled)
-		for m.profiled && time.Now().Before(deadline) && ctx.Err() == nil {
+		for m.opts.Profile && time.Now().Before(deadline) && ctx.Err() == nil {
 			if m.controller.Profile(ctx, int(startProfiled.Seconds()), path) == nil {
 				return
 			}
@@ -358,7 +357,7 @@ func (m *measurement) onePod(ctx context.Context, name string) (took, used time.
 // profile writes profiles of the controller if they are wanted: of its heap before and
 // afterwards, and of its processor time for d while do runs.
 func (m *measurement) profile(ctx context.Context, name string, d time.Duration, do func() error) error {
-	if !m.profiled {
+	if !m.opts.Profile {
 		return do()
 	}
 	if err := m.controller.Heap(ctx, filepath.Join(m.dir, name+".heap.pprof")); err != nil {

@@ -198,12 +198,9 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err != nil {
 		return err
 	}
-	var gate *startGate // Karpenter's own loops need the other controllers
-	if cfg.Options.Engine == EngineNap {
-		gate = newStartGate(cfg.Clock)
-		if err := mgr.Add(gate); err != nil {
-			return fmt.Errorf("adding the gate of the start: %w", err)
-		}
+	gate, err := addGate(mgr, cfg)
+	if err != nil {
+		return err
 	}
 	assembly, err := newAssembly(ctx, mgr, gate, cfg, &cloud, checks.Report)
 	if err != nil {
@@ -282,11 +279,29 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(publisher); err != nil {
 		return fmt.Errorf("adding the publisher of the snapshot: %w", err)
 	}
+	return addCollectors(gate.behind(mgr), cfg, cloud)
+}
+
+// addGate adds what holds other controllers back until the first plan is made. Engine
+// karpenter has none: its own loops need the other controllers.
+func addGate(mgr manager.Manager, cfg Config) (*startGate, error) {
+	if cfg.Options.Engine != EngineNap {
+		return nil, nil
+	}
+	gate := newStartGate(cfg.Clock)
+	if err := mgr.Add(gate); err != nil {
+		return nil, fmt.Errorf("adding the gate of the start: %w", err)
+	}
+	return gate, nil
+}
+
+// addCollectors adds the collectors of garbage.
+func addCollectors(mgr manager.Manager, cfg Config, cloud Cloud) error {
 	for _, loop := range []*garbagecollection.Loop{
 		{Kind: "virtual machines", Every: garbagecollection.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
 		{Kind: "network interfaces", Every: garbagecollection.EveryInterface, Collect: cloud.Interfaces, Clock: cfg.Clock},
 	} {
-		if err := gate.behind(mgr).Add(loop); err != nil {
+		if err := mgr.Add(loop); err != nil {
 			return fmt.Errorf("adding the collector of %s: %w", loop.Kind, err)
 		}
 	}

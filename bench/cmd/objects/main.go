@@ -29,7 +29,8 @@ func run(ctx context.Context) (err error) {
 	engines := flag.String("engines", "karpenter,nap", "which engines are measured: nap, karpenter")
 	controller := flag.String("controller", "bin/nap-controller", "the controller's program")
 	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
-	profile := flag.Bool("profile", false, "write processor profiles of the start, of the idle minute, of changed and of single pods beside the logs; wants -keep")
+	profile := flag.Bool("profile", false,
+		"write processor profiles of the start, of the idle minute, of changed and of single pods beside the logs; wants -keep")
 	starts := flag.Int("starts", 1, "how often the start is measured; the median counts")
 	soon := flag.Bool("soon", false, "leave out the idle minute, and waiting until no node is young")
 	write := flag.String("write", "", "also write the table into this file, between its marks")
@@ -61,7 +62,9 @@ func run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(*keep)) }()
 	}
-	opts := objects.Options{Programs: onlab.Programs{Lab: lab, Controller: *controller}, Dir: *keep, Profile: *profile, Soon: *soon, Starts: *starts}
+	opts := objects.Options{
+		Programs: onlab.Programs{Lab: lab, Controller: *controller}, Dir: *keep, Profile: *profile, Soon: *soon, Starts: *starts,
+	}
 	var all []*objects.Figures
 	for _, n := range sizes {
 		for _, engine := range chosen {

@@ -26,7 +26,7 @@ type Loop struct {
 	// What is remembered between passes. All of it but the commands is lost in a
 	// restart.
 	commands *commands
-	restored bool // whether commands has those of an earlier process
+	restored bool        // whether commands has those of an earlier process
 	mayBuy   func() bool // nil: always
 	pacing   *pacing
 	activity liveness.Activity

@@ -162,10 +162,13 @@ func newNamedPools(p *model.Problem) *namedPools {
 		}
 	}
 	for i := range p.Shapes {
-		n.each = n.each || slices.ContainsFunc(p.Shapes[i].AntiAffinity, func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool })
+		n.each = n.each || slices.ContainsFunc(p.Shapes[i].AntiAffinity, overPools)
 	}
 	return n
 }
+
+// overPools reports whether a term counts pods by NodePool.
+func overPools(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool }
 
 // note notes the NodePools that requirements name.
 func (n *namedPools) note(rs model.Requirements) {
@@ -184,10 +187,9 @@ func (n *namedPools) note(rs model.Requirements) {
 
 // spansPools reports whether pods are spread over NodePools, or kept together or apart in them.
 func spansPools(c *model.PodClass) bool {
-	over := func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelNodePool }
 	return slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.TopologyKey == model.LabelNodePool }) ||
-		slices.ContainsFunc(c.Affinity, over) || slices.ContainsFunc(c.AntiAffinity, over) ||
-		slices.ContainsFunc(c.Preferences, func(t model.AffinityPreference) bool { return over(t.Term) })
+		slices.ContainsFunc(c.Affinity, overPools) || slices.ContainsFunc(c.AntiAffinity, overPools) ||
+		slices.ContainsFunc(c.Preferences, func(t model.AffinityPreference) bool { return overPools(t.Term) })
 }
 
 // nodeRules are what a class asks of NodePools.
