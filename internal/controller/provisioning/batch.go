@@ -36,6 +36,9 @@ type Batch struct {
 	wake      chan struct{}
 	// activity is the planning of the batch that was closed last.
 	activity liveness.Activity
+	// planned is closed when the first batch has been planned.
+	planned chan struct{}
+	once    sync.Once
 
 	// moot reports whether nothing is left to plan of a batch of tentative triggers; nil
 	// means that something always is.
@@ -54,10 +57,13 @@ type Batch struct {
 // NewBatch returns an empty batch.
 func NewBatch(d BatchDurations, clk clock.Clock) *Batch {
 	return &Batch{
-		durations: d, clock: clk, wake: make(chan struct{}, 1),
+		durations: d, clock: clk, wake: make(chan struct{}, 1), planned: make(chan struct{}),
 		seen: map[string]bool{}, owners: map[Owner]bool{},
 	}
 }
+
+// done notes that the batch that was closed last has been planned.
+func (b *Batch) done() { b.once.Do(func() { close(b.planned) }) }
 
 // News says what a trigger means for the length of the batch.
 type News struct {

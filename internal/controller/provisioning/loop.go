@@ -44,9 +44,6 @@ type Loop struct {
 
 	// nominations is nil when they are switched off.
 	nominations *nominations
-
-	// planned is closed after the first batch.
-	planned chan struct{}
 }
 
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
@@ -59,7 +56,6 @@ func NewLoop(cfg Config) *Loop {
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
 		reporter:     newReporter(&cfg),
-		planned:      make(chan struct{}),
 	}
 	if l.batch == nil {
 		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
@@ -99,7 +95,7 @@ func (l *Loop) RegisterTriggers(mgr manager.Manager) error { return l.triggers.r
 func (l *Loop) PlanNow() { l.batch.Trigger("now", News{Urgent: true}) }
 
 // Planned is closed when the first batch has been planned.
-func (l *Loop) Planned() <-chan struct{} { return l.planned }
+func (l *Loop) Planned() <-chan struct{} { return l.batch.planned }
 
 // MarketChanged plans at once for pods that wait: what was too expensive, or beyond
 // a limit, may not be so any more.
@@ -123,7 +119,7 @@ func (l *Loop) Start(ctx context.Context) error {
 	if l.nominations != nil {
 		watch.Go(func() { l.nominations.watch(ctx, l.pods.Quiet) })
 	}
-	for first := true; ; first = false {
+	for {
 		closed, ok := l.batch.Wait(ctx, l.triggers.closes)
 		if !ok {
 			return nil
@@ -138,9 +134,7 @@ func (l *Loop) Start(ctx context.Context) error {
 				break
 			}
 		}
-		if first {
-			close(l.planned)
-		}
+		l.batch.done()
 	}
 }
 

@@ -86,10 +86,10 @@ func newSpace(p *model.Problem, whole bool) *Space {
 		Unused:      k.unused,
 		nodeFree:    k.dims.nodesFree(p.Nodes),
 		constraints: Constraints(),
-		largest:     sync.OnceValue(func() []int64 { return largestAmounts(p, axes) }),
 	}
+	s.asked.largest = sync.OnceValue(func() []int64 { return largestAmounts(p, axes) })
 	if !whole && len(order) < len(all) {
-		s.whole = sync.OnceValue(func() *Space { return newSpace(p, true) })
+		s.asked.whole = sync.OnceValue(func() *Space { return newSpace(p, true) })
 	}
 	return s
 }

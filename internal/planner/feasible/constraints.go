@@ -262,7 +262,7 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.Dims.axisName(dim))
 	}
 	if dim < s.Dims.Axes {
-		if most := s.largest()[dim]; most > 0 && size[dim] > most {
+		if most := s.asked.largest()[dim]; most > 0 && size[dim] > most {
 			miss.Fix = fmt.Sprintf("Lower the request: the largest machine on sale has %s.", s.Dims.format(dim, most))
 		}
 	}
@@ -343,7 +343,7 @@ func (at Candidate) onSale(r model.Requirement) (values []string, met bool) {
 // labelsOnSale are the keys of the labels in a catalogue, in order. They are looked for once.
 func (s *Space) labelsOnSale(catalog int) []string {
 	at := saleKey{catalog: catalog}
-	if known, ok := s.onSale.Load(at); ok {
+	if known, ok := s.asked.onSale.Load(at); ok {
 		keys, _ := known.([]string)
 		return keys
 	}
@@ -363,7 +363,7 @@ func (s *Space) labelsOnSale(catalog int) []string {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(seen))
-	s.onSale.Store(at, keys)
+	s.asked.onSale.Store(at, keys)
 	return keys
 }
 
@@ -371,7 +371,7 @@ func (s *Space) labelsOnSale(catalog int) []string {
 // many pods may ask for the same label, and a catalogue has thousands of offerings.
 func (s *Space) valuesOnSale(catalog int, label string) []string {
 	at := saleKey{catalog, label}
-	if known, ok := s.onSale.Load(at); ok {
+	if known, ok := s.asked.onSale.Load(at); ok {
 		values, _ := known.([]string)
 		return values
 	}
@@ -394,7 +394,7 @@ func (s *Space) valuesOnSale(catalog int, label string) []string {
 		}
 	}
 	values := slices.Sorted(maps.Keys(seen))
-	s.onSale.Store(at, values)
+	s.asked.onSale.Store(at, values)
 	return values
 }
 

@@ -43,10 +43,15 @@ type Space struct {
 	nodeFree [][]int64
 	// constraints is the list of all rules on options.
 	constraints []Constraint
-	// largest is the most that a machine on sale has, by axis. It is computed when the
-	// first pod is told that nothing is large enough for it.
+	// asked is what explanations ask for.
+	asked asked
+}
+
+// asked is what is computed when an explanation first asks for it.
+type asked struct {
+	// largest is the most that a machine on sale has, by axis.
 	largest func() []int64
-	// whole is [Space.Whole] of a space that leaves pools out.
+	// whole is [Space.Whole] of a space that leaves pools out, nil of others.
 	whole func() *Space
 	// onSale holds the values of labels that were asked for, a list of strings by [saleKey]; that of no
 	// label holds the keys of all labels.
@@ -107,10 +112,10 @@ type Pool struct {
 // Whole is the problem compiled with all NodePools, as far as memory allows. It is compiled
 // when it is first asked for, unless this space leaves none out.
 func (s *Space) Whole() *Space {
-	if s.whole == nil {
+	if s.asked.whole == nil {
 		return s
 	}
-	return s.whole()
+	return s.asked.whole()
 }
 
 // PoolOf returns the space's pool of an option.
