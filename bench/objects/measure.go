@@ -65,7 +65,7 @@ type Options struct {
 	// Soon leaves out the idle minute, and waiting until no node is young. What is taken at
 	// rest is then not taken off other figures.
 	Soon bool
-	// Starts is how often the start is measured; the median counts. Less than 1 is 1.
+	// Starts is how often the start is measured, at least 1; the median counts.
 	Starts int
 }
 
@@ -127,7 +127,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 // pods that waited for it.
 func (m *measurement) startOften(ctx context.Context) error {
 	var times, cpu []time.Duration
-	for i := range max(1, m.opts.Starts) {
+	for i := range m.opts.Starts {
 		if i > 0 {
 			m.controller.Kill()
 		}

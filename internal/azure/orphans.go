@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -75,13 +76,11 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 // adopt gives machines that have lost their tags those tags again. While machines is what
 // NodeClaims have, nothing that is in use is missing, and it is seldom looked for.
 func (c *collector) adopt(ctx context.Context, claims map[string]bool, machines []launch.Machine) error {
-	missing := len(claims)
+	missing := maps.Clone(claims)
 	for _, m := range machines {
-		if claims[m.Claim] {
-			missing--
-		}
+		delete(missing, m.Claim)
 	}
-	if missing <= 0 && c.now().Sub(c.adopted) < adoptEvery {
+	if len(missing) == 0 && c.now().Sub(c.adopted) < adoptEvery {
 		return nil
 	}
 	err := errors.Join(c.adoptMachines(ctx, claims), c.adoptAKSMachines(ctx, claims))

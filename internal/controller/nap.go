@@ -43,8 +43,8 @@ type napParts struct {
 	cloud     Cloud
 	past      purchases
 	collector *snapshot.Collector
-	// gate holds other controllers back until the first plan is made.
-	gate *startGate
+	// barrier holds other controllers back until the first plan is made.
+	barrier *startBarrier
 	// restored reports whether all is known that an earlier controller wrote down.
 	restored func() bool
 }
@@ -107,7 +107,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 		return err
 	}
 	fed := &fedLoops{mirror: m, mgr: mgr, first: firstPlan{
-		gate: parts.gate, fleet: m.Snapshot, plan: loop.PlanNow, planned: loop.Planned(),
+		barrier: parts.barrier, fleet: m.Snapshot, plan: loop.PlanNow, planned: loop.Planned(),
 		ready: func() bool { return parts.restored() && past.registrations.Looked() && cloud.mayBuy() },
 	}}
 	if held != nil {
@@ -141,7 +141,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 		cloud.WatchGone(keeper.Gone)
 	}
 	fed.before = append(fed.before, back.Restore) // the first plan counts on what they buy
-	fed.loops = append(fed.loops, loop, &gatedRunnable{back, parts.gate}, &gatedRunnable{keeper, parts.gate})
+	fed.loops = append(fed.loops, loop, &heldRunnable{back, parts.barrier}, &heldRunnable{keeper, parts.barrier})
 	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}

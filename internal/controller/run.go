@@ -198,11 +198,11 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err != nil {
 		return err
 	}
-	gate, err := addGate(mgr, cfg)
+	barrier, err := addBarrier(mgr, cfg)
 	if err != nil {
 		return err
 	}
-	assembly, err := newAssembly(ctx, mgr, gate, cfg, &cloud, checks.Report)
+	assembly, err := newAssembly(ctx, mgr, barrier, cfg, &cloud, checks.Report)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if cfg.Options.Engine == EngineNap {
 		past := newPurchases(cfg.Clock)
 		memory[snapshot.MemoryPurchases] = past.store()
-		err := registerNap(ctx, mgr, cfg, napParts{assembly, cloud, past, collector, gate, publisher.Restored})
+		err := registerNap(ctx, mgr, cfg, napParts{assembly, cloud, past, collector, barrier, publisher.Restored})
 		if err != nil {
 			return err
 		}
@@ -279,20 +279,20 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(publisher); err != nil {
 		return fmt.Errorf("adding the publisher of the snapshot: %w", err)
 	}
-	return addCollectors(gate.behind(mgr), cfg, cloud)
+	return addCollectors(barrier.behind(mgr), cfg, cloud)
 }
 
-// addGate adds what holds other controllers back until the first plan is made. Engine
+// addBarrier adds what holds other controllers back until the first plan is made. Engine
 // karpenter has none: its own loops need the other controllers.
-func addGate(mgr manager.Manager, cfg Config) (*startGate, error) {
+func addBarrier(mgr manager.Manager, cfg Config) (*startBarrier, error) {
 	if cfg.Options.Engine != EngineNap {
 		return nil, nil
 	}
-	gate := newStartGate(cfg.Clock)
-	if err := mgr.Add(gate); err != nil {
-		return nil, fmt.Errorf("adding the gate of the start: %w", err)
+	barrier := newStartBarrier(cfg.Clock)
+	if err := mgr.Add(barrier); err != nil {
+		return nil, fmt.Errorf("adding the barrier of the start: %w", err)
 	}
-	return gate, nil
+	return barrier, nil
 }
 
 // addCollectors adds the collectors of garbage.

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -22,72 +21,72 @@ const (
 	askReady = 20 * time.Millisecond
 )
 
-// startGate lets pods that wait when a controller starts have their plan first. Each of
+// startBarrier lets pods that wait when a controller starts have their plan first. Each of
 // Karpenter's controllers looks at all objects of its kind when it starts; with thousands of
-// nodes a plan that is made meanwhile takes many times as long. They start when the gate
-// opens.
-type startGate struct {
+// nodes a plan that is made meanwhile takes many times as long. They start when the barrier
+// is lifted.
+type startBarrier struct {
 	clock  clock.Clock
-	opened chan struct{}
+	lifted chan struct{}
 	once   sync.Once
 }
 
-func newStartGate(clk clock.Clock) *startGate {
-	return &startGate{clock: clk, opened: make(chan struct{})}
+func newStartBarrier(clk clock.Clock) *startBarrier {
+	return &startBarrier{clock: clk, lifted: make(chan struct{})}
 }
 
-// open opens the gate for good. It may be called from any goroutine, and again.
-func (g *startGate) open() { g.once.Do(func() { close(g.opened) }) }
+// lift lets everything start. It may be called from any goroutine, and again.
+func (b *startBarrier) lift() { b.once.Do(func() { close(b.lifted) }) }
 
-// NeedLeaderElection makes the manager run the gate on the leader alone.
-func (g *startGate) NeedLeaderElection() bool { return true }
+// NeedLeaderElection makes the manager run the barrier on the leader alone.
+func (b *startBarrier) NeedLeaderElection() bool { return true }
 
-// Start opens the gate at last, whatever the first plan waits for.
-func (g *startGate) Start(ctx context.Context) error {
+// Start lifts the barrier at last, whatever the first plan waits for.
+func (b *startBarrier) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-	case <-g.opened:
-	case <-g.clock.After(startWithin):
+	case <-b.lifted:
+	case <-b.clock.After(startWithin):
 		log.FromContext(ctx).Error(nil, "the cluster is not mirrored yet, all else begins without a first plan", "after", startWithin.String())
-		g.open()
+		b.lift()
 	}
 	return nil
 }
 
-// behind is a manager which starts what is added to it when the gate opens, unless that runs
-// without the lease, too. A nil gate is open.
-func (g *startGate) behind(mgr manager.Manager) manager.Manager {
-	if g == nil {
+// behind is a manager which starts what is added to it when the barrier is lifted, unless that
+// runs without the lease, too. A nil barrier holds nothing back.
+func (b *startBarrier) behind(mgr manager.Manager) manager.Manager {
+	if b == nil {
 		return mgr
 	}
-	return &gatedManager{Manager: mgr, gate: g}
+	return &heldManager{Manager: mgr, barrier: b}
 }
 
-// gatedManager adds runnables behind a gate.
-type gatedManager struct {
+// heldManager adds runnables behind a barrier.
+type heldManager struct {
 	manager.Manager
-	gate *startGate
+	barrier *startBarrier
 }
 
 // Add adds a runnable to the manager.
-func (m *gatedManager) Add(r manager.Runnable) error {
+func (m *heldManager) Add(r manager.Runnable) error {
 	if e, ok := r.(manager.LeaderElectionRunnable); ok && !e.NeedLeaderElection() {
 		return m.Manager.Add(r)
 	}
-	return m.Manager.Add(&gatedRunnable{Runnable: r, gate: m.gate})
+	return m.Manager.Add(&heldRunnable{Runnable: r, barrier: m.barrier})
 }
 
-// gatedRunnable runs on the leader alone, and waits for the gate.
-type gatedRunnable struct {
+// heldRunnable runs on the leader alone, and waits for the barrier.
+type heldRunnable struct {
 	manager.Runnable
-	gate *startGate
+	barrier *startBarrier
 }
 
 // NeedLeaderElection makes the manager run it on the leader alone.
-func (r *gatedRunnable) NeedLeaderElection() bool { return true }
+func (r *heldRunnable) NeedLeaderElection() bool { return true }
 
 // Warmup fills its caches before there is a lease, if it can do that.
-func (r *gatedRunnable) Warmup(ctx context.Context) error {
+func (r *heldRunnable) Warmup(ctx context.Context) error {
 	if w, ok := r.Runnable.(interface {
 		Warmup(ctx context.Context) error
 	}); ok {
@@ -96,19 +95,19 @@ func (r *gatedRunnable) Warmup(ctx context.Context) error {
 	return nil
 }
 
-// Start runs it once the gate is open.
-func (r *gatedRunnable) Start(ctx context.Context) error {
+// Start runs it once the barrier is lifted.
+func (r *heldRunnable) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-r.gate.opened:
+	case <-r.barrier.lifted:
 		return r.Runnable.Start(ctx)
 	}
 }
 
 // firstPlan makes the plan for pods that wait when a controller starts.
 type firstPlan struct {
-	gate *startGate
+	barrier *startBarrier
 	// ready reports whether a machine that is bought now would be launched, and all is known
 	// that an earlier controller wrote down.
 	ready func() bool
@@ -118,34 +117,27 @@ type firstPlan struct {
 	planned <-chan struct{}
 }
 
-// make asks for the plan, and opens the gate when it is made. It takes no longer than
+// make asks for the plan, and lifts the barrier when it is made. It takes no longer than
 // firstPlanWithin, and no time where nothing can be bought.
 func (f *firstPlan) make(ctx context.Context) {
-	defer f.gate.open()
+	defer f.barrier.lift()
 	if !waitsForMachines(f.fleet()) {
 		return
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	late := f.gate.clock.NewTimer(firstPlanWithin)
-	defer late.Stop()
-	go func() {
-		select {
-		case <-late.C():
-			cancel(errors.New("the first plan takes long"))
-		case <-ctx.Done():
-		}
-	}()
+	late := f.barrier.clock.After(firstPlanWithin)
 	for !f.ready() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.gate.clock.After(askReady):
+		case <-late:
+			return
+		case <-f.barrier.clock.After(askReady):
 		}
 	}
 	f.plan()
 	select {
 	case <-ctx.Done():
+	case <-late:
 	case <-f.planned:
 	}
 }

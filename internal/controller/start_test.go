@@ -35,18 +35,18 @@ type warm struct{ warmed, started bool }
 func (w *warm) Warmup(context.Context) error { w.warmed = true; return nil }
 func (w *warm) Start(context.Context) error  { w.started = true; return nil }
 
-func TestRunnablesBehindTheGateWaitForIt(t *testing.T) {
+func TestRunnablesBehindTheBarrierWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate, mgr, one := newStartGate(clock.RealClock{}), &recorded{}, &warm{}
+		barrier, mgr, one := newStartBarrier(clock.RealClock{}), &recorded{}, &warm{}
 		for _, r := range []manager.Runnable{one, everywhere{}} {
-			if err := gate.behind(mgr).Add(r); err != nil {
+			if err := barrier.behind(mgr).Add(r); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if _, same := mgr.added[1].(everywhere); !same {
 			t.Errorf("what runs without the lease is added as %T", mgr.added[1])
 		}
-		held := mgr.added[0].(*gatedRunnable)
+		held := mgr.added[0].(*heldRunnable)
 		if !held.NeedLeaderElection() {
 			t.Error("what is held back runs without the lease")
 		}
@@ -57,42 +57,42 @@ func TestRunnablesBehindTheGateWaitForIt(t *testing.T) {
 		go func() { done <- held.Start(t.Context()) }()
 		time.Sleep(time.Hour)
 		if one.started {
-			t.Fatal("it starts before the gate opens")
+			t.Fatal("it starts before the barrier is lifted")
 		}
-		gate.open()
-		gate.open() // again changes nothing
+		barrier.lift()
+		barrier.lift() // again changes nothing
 		if err := <-done; err != nil || !one.started {
 			t.Errorf("started: %v, %v", one.started, err)
 		}
 	})
 }
 
-func TestWithoutGateNothingWaits(t *testing.T) {
-	var gate *startGate
+func TestWithoutBarrierNothingWaits(t *testing.T) {
+	var barrier *startBarrier
 	mgr := &recorded{}
-	if got := gate.behind(mgr); got != manager.Manager(mgr) {
+	if got := barrier.behind(mgr); got != manager.Manager(mgr) {
 		t.Errorf("got %T", got)
 	}
 }
 
-// The gate opens at last, and when the manager stops nothing that waits for it begins.
-func TestGateOpensAtLast(t *testing.T) {
+// The barrier is lifted at last, and when the manager stops nothing that waits for it begins.
+func TestBarrierIsLiftedAtLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate, one := newStartGate(clock.RealClock{}), &warm{}
+		barrier, one := newStartBarrier(clock.RealClock{}), &warm{}
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan error)
-		go func() { stopped <- (&gatedRunnable{one, newStartGate(clock.RealClock{})}).Start(ctx) }()
+		go func() { stopped <- (&heldRunnable{one, newStartBarrier(clock.RealClock{})}).Start(ctx) }()
 		began := time.Now()
-		if err := gate.Start(ctx); err != nil {
+		if err := barrier.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case <-gate.opened:
+		case <-barrier.lifted:
 		default:
-			t.Error("it is shut still")
+			t.Error("it still holds things back")
 		}
 		if took := time.Since(began); took != startWithin {
-			t.Errorf("it opened after %s, want %s", took, startWithin)
+			t.Errorf("it was lifted after %s, want %s", took, startWithin)
 		}
 		cancel()
 		if err := <-stopped; err != nil || one.started {
@@ -101,8 +101,8 @@ func TestGateOpensAtLast(t *testing.T) {
 	})
 }
 
-// The first plan is made when pods wait and something can be bought; the gate opens in any case.
-func TestFirstPlanOpensTheGate(t *testing.T) {
+// The first plan is made when pods wait and something can be bought; the barrier is lifted in any case.
+func TestFirstPlanLiftsTheBarrier(t *testing.T) {
 	waits, runs := &fleet.Pod{Ref: model.PodRef{Namespace: "default", Name: "waits"}}, &fleet.Pod{Ref: model.PodRef{Name: "runs"}, Node: "n"}
 	ready, unready := &fleet.Pool{Name: "general", Ready: true}, &fleet.Pool{Name: "general"}
 	for name, c := range map[string]struct {
@@ -110,7 +110,7 @@ func TestFirstPlanOpensTheGate(t *testing.T) {
 		ready   time.Duration // when something can be bought
 		plan    time.Duration // how long the plan takes
 		planned bool
-		opened  time.Duration
+		lifted  time.Duration
 	}{
 		"pods wait":                           {[]fleet.Record{waits, ready}, 0, time.Second, true, time.Second},
 		"something can be bought a bit later": {[]fleet.Record{waits, ready}, time.Second, time.Second, true, 2 * time.Second},
@@ -125,7 +125,7 @@ func TestFirstPlanOpensTheGate(t *testing.T) {
 				store.PutAll(c.records)
 				planned, made := false, make(chan struct{})
 				f := firstPlan{
-					gate: newStartGate(clock.RealClock{}), fleet: store.Snapshot, planned: made,
+					barrier: newStartBarrier(clock.RealClock{}), fleet: store.Snapshot, planned: made,
 					ready: func() bool { return time.Since(began) >= c.ready },
 					plan: func() {
 						planned = true
@@ -134,12 +134,12 @@ func TestFirstPlanOpensTheGate(t *testing.T) {
 				}
 				f.make(t.Context())
 				select {
-				case <-f.gate.opened:
+				case <-f.barrier.lifted:
 				default:
-					t.Error("the gate is shut")
+					t.Error("the barrier still holds things back")
 				}
-				if took := time.Since(began); took != c.opened || planned != c.planned {
-					t.Errorf("planned %v, open after %s; want %v, %s", planned, took, c.planned, c.opened)
+				if took := time.Since(began); took != c.lifted || planned != c.planned {
+					t.Errorf("planned %v, lifted after %s; want %v, %s", planned, took, c.planned, c.lifted)
 				}
 			})
 		})

@@ -38,6 +38,9 @@ func run(ctx context.Context) (err error) {
 	if *profile && *keep == "" {
 		return errors.New("-profile: name the folder for profiles with -keep")
 	}
+	if *starts < 1 {
+		return fmt.Errorf("-starts %d: must be at least 1", *starts)
+	}
 	if *soon && *write != "" {
 		return errors.New("-soon: the table that -write writes has a column of the idle minute; leave one of them out")
 	}

@@ -560,3 +560,35 @@ func TestActivityLastsAsLongAsPlanning(t *testing.T) {
 		t.Errorf("busy while it plans: %t; since %s when that is over", busy, w.loop.Activity().Since())
 	}
 }
+
+// At a start no trigger has told of pods yet that wait: they are planned when the loop is
+// asked, which says so when that is done.
+func TestPlanNowPlansForPodsWithoutTrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+		ctx, stop := context.WithCancel(w.ctx)
+		ended := make(chan error)
+		go func() { ended <- w.loop.Start(ctx) }()
+		time.Sleep(time.Minute)
+		w.wantClaims(0)
+		select {
+		case <-w.loop.Planned():
+			t.Error("nothing is planned yet")
+		default:
+		}
+		w.loop.PlanNow()
+		select {
+		case <-w.loop.Planned():
+		case <-time.After(time.Second):
+			t.Error("after a second it is not planned")
+		}
+		w.wantClaims(1)
+		w.loop.PlanNow() // again, with nothing to plan
+		time.Sleep(time.Second)
+		w.wantClaims(1)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -72,7 +72,12 @@ func (c *cluster) start() {
 		Kube: c.kube, Recorder: c, Clock: clk, Metrics: numbers,
 		Purchases: NewPurchases(clk), Registrations: NewRegistrations(clk),
 	}
-	c.look()
+	if c.loop.Registrations.Looked() {
+		c.t.Error("it has looked already")
+	}
+	if c.look(); !c.loop.Registrations.Looked() {
+		c.t.Error("it does not know that it has looked")
+	}
 }
 
 func (c *cluster) look() {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -333,4 +334,30 @@ func TestFailedWriteIsMadeAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRestoredOnlyWhenMemoryIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refused atomic.Bool
+		refused.Store(true)
+		kube := apiServer(t, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if refused.Load() {
+					return apierrors.NewServiceUnavailable("starting")
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+		p := &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: &notes{}}, Clock: clock.RealClock{}}
+		stop := run(t, p)
+		defer stop()
+		if p.Restored() {
+			t.Error("restored, though nothing could be read")
+		}
+		refused.Store(false)
+		time.Sleep(every + time.Second)
+		if !p.Restored() {
+			t.Error("not restored, though all can be read")
+		}
+	})
 }

@@ -244,6 +244,9 @@ func (e *Explainer) unusable(c *model.PodClass) []model.PoolVerdict {
 		return nil
 	}
 	whole := e.Space.Whole()
+	if whole == e.Space {
+		return nil // there are too many
+	}
 	return slices.DeleteFunc(count(whole, whole.Checks(whole.Pod(c), whole.NewLedger())), func(v model.PoolVerdict) bool {
 		return !slices.Contains(e.Space.Unused, v.Pool)
 	})
