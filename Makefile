@@ -25,8 +25,8 @@ help: ## List the targets.
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/nap and bin/nap-controller (first time: about 5 minutes on 2 cores).
-	@[ -x $(NAP) ] || echo "Building bin/nap and bin/nap-controller; the first build takes about 5 minutes on 2 cores, later ones seconds."
+build: ## Build bin/nap and bin/nap-controller (first time: 4 to 8 minutes on 2 cores).
+	@[ -x $(NAP) ] || echo "Building bin/nap and bin/nap-controller; the first build takes 4 to 8 minutes on 2 cores, later ones seconds."
 	@$(GO) build -o $(NAP) ./cmd/nap
 	@$(GO) build -o $(BIN)/nap-controller ./cmd/nap-controller
 
@@ -70,7 +70,7 @@ release: build $(PACKAGE) ## Make bin/dist: archives for linux, darwin and windo
 	  $(foreach s,$(RELEASE),$(BIN)/release/$(subst /,-,$(s)))
 
 .PHONY: lab
-lab: build ## Build bin/nap-lab: control plane, simulated Azure, stories (first time: about 8 minutes on 2 cores).
+lab: build ## Build bin/nap-lab: control plane, simulated Azure, stories (first time: 4 to 10 minutes more on 2 cores).
 	@$(NAP) lab build
 
 .PHONY: nap

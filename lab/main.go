@@ -18,7 +18,7 @@
 // one in the same process panics.
 //
 // This folder is a Go module of its own because k8s.io/kubernetes is heavy (a
-// cold build takes about 7 minutes and its linker 3 GB) and needs a replace line
+// cold build takes 4 to 10 minutes and its linker 3 GB) and needs a replace line
 // for each of its staging modules, which would pin the k8s.io modules of nap as
 // well. The rooms of the main module that are linked in here are compiled with this
 // module's Kubernetes. Nothing outside this folder imports it; the seam is the

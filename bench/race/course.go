@@ -26,8 +26,7 @@ type Course struct {
 	Daemon bool
 }
 
-// Shrinks reports whether the course takes pods away, so that it ends when the fleet
-// has come to rest.
+// Shrinks reports whether the course takes pods away, so that it ends after shrinkFor.
 func (c *Course) Shrinks() bool { return c.Scaled > 0 }
 
 // Courses are all courses, in the order of the table.

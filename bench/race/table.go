@@ -13,7 +13,7 @@ import (
 // and the most in brackets.
 func WriteTable(w io.Writer, results []*Result) error {
 	head := []string{
-		"course", "engine", "turns", "first claim", "last claim", "last node", "all running", "machines bought", "at the end", "$/h",
+		"course", "engine", "turns", "first claim", "last claim", "last node", "all running", "longest wait", "machines bought", "at the end", "$/h",
 		"CPU", "peak memory", "API requests", "Azure requests",
 	}
 	var lines [][]string
@@ -60,13 +60,22 @@ func line(course, engine string, turns []*Result) []string {
 	cells := []string{course, engine, fmt.Sprint(len(turns))}
 	running := seconds(func(r *Result) time.Duration { return r.AllRunning })
 	if engine == Floor {
-		return append(cells, "", "", "", running, "", "", "", "", "", "", "")
+		return append(cells, "", "", "", running, "", "", "", "", "", "", "", "")
 	}
-	return append(cells,
-		seconds(func(r *Result) time.Duration { return r.FirstClaim }),
-		seconds(func(r *Result) time.Duration { return r.LastClaim }),
-		seconds(func(r *Result) time.Duration { return r.LastNode }),
-		running,
+	bought := func(r *Result) bool { return r.Bought > 0 }
+	if slices.ContainsFunc(turns, bought) {
+		cells = append(cells,
+			seconds(func(r *Result) time.Duration { return r.FirstClaim }),
+			seconds(func(r *Result) time.Duration { return r.LastClaim }),
+			seconds(func(r *Result) time.Duration { return r.LastNode }))
+	} else {
+		cells = append(cells, "", "", "")
+	}
+	wait := ""
+	if slices.ContainsFunc(turns, func(r *Result) bool { return r.LongestWait > 0 }) {
+		wait = seconds(func(r *Result) time.Duration { return r.LongestWait })
+	}
+	return append(cells, running, wait,
 		of("%.0f", func(r *Result) float64 { return float64(r.Bought) }),
 		of("%.0f", func(r *Result) float64 { return float64(r.Machines) }),
 		of("%.3f", func(r *Result) float64 { return r.Cost }),

@@ -28,8 +28,11 @@ type Result struct {
 	Course, Engine string
 	// FirstClaim and LastClaim are when NodeClaims came, LastNode when the last of their
 	// nodes could take pods, 0 if none was bought; AllRunning is when all pods ran, for a
-	// course that shrinks when the fleet came to rest.
+	// course that shrinks when the last NodeClaim within shrinkFor came or went.
 	FirstClaim, LastClaim, LastNode, AllRunning time.Duration
+	// LongestWait is the longest that a pod waited from its creation until it was bound, or
+	// until the end.
+	LongestWait time.Duration
 	// Bought is the number of NodeClaims, Machines and Cost ($/h, with their disks) what
 	// was there at the end.
 	Bought, Machines int
@@ -51,6 +54,10 @@ const settled = 10 * time.Second
 
 // restAfter is how long no NodeClaim may come or go for a fleet at rest.
 const restAfter = 30 * time.Second
+
+// shrinkFor is how long a course that shrinks is measured, whatever the engine does: an
+// engine that has not begun is at rest, too.
+const shrinkFor = 3 * time.Minute
 
 // The longest that a step may take.
 const (
@@ -161,6 +168,7 @@ func (t *turn) run(ctx context.Context) error {
 	}
 	r, s := t.result, t.observer.look()
 	r.CPU, r.Requests, r.AzureCalls = after.cpu-before.cpu, after.requests-before.requests, after.azure-before.azure
+	r.LongestWait = s.longestWait
 	if r.Bought = s.made; s.made > 0 {
 		r.FirstClaim, r.LastClaim, r.LastNode = s.first.Sub(began), s.last.Sub(began), s.lastReady.Sub(began)
 	}
@@ -197,9 +205,10 @@ func (t *turn) work(ctx context.Context, began time.Time) error {
 		}
 	}
 	if course.Shrinks() {
-		// It is measured at a fixed moment, since engines go on to move pods for cents.
-		_ = t.observer.until(ctx, "at rest", restWithin, func(s seen) bool { return s.quiet >= restAfter })
-		t.result.AllRunning = time.Since(began)
+		if err := sleep(ctx, time.Until(began.Add(shrinkFor))); err != nil {
+			return err
+		}
+		t.result.AllRunning = time.Since(began) - t.observer.look().quiet
 		return nil
 	}
 	want := podsOf(course.Before) + podsOf(course.Added) + int(course.Trickle)

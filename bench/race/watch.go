@@ -33,6 +33,10 @@ type observer struct {
 	first, last time.Time
 	// changed is when a NodeClaim last came or went, ready when a node became ready last.
 	changed, ready time.Time
+	// waits are when the pods came that are not bound; longestWait is the longest that a pod
+	// which has been bound since reset had waited.
+	waits       map[types.UID]time.Time
+	longestWait time.Duration
 }
 
 // progress is how far a pod has come.
@@ -44,6 +48,12 @@ const (
 	running
 )
 
+func newObserver() *observer {
+	return &observer{
+		claims: map[types.UID]time.Time{}, pods: map[types.UID]progress{}, nodes: map[types.UID]bool{}, waits: map[types.UID]time.Time{},
+	}
+}
+
 // observe starts the watches, which end with ctx.
 func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 	typed, err := kubernetes.NewForConfig(config)
@@ -54,7 +64,7 @@ func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	o := &observer{claims: map[types.UID]time.Time{}, pods: map[types.UID]progress{}, nodes: map[types.UID]bool{}}
+	o := newObserver()
 	pods := informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
 		l.LabelSelector = "race=pods"
 	}))
@@ -95,6 +105,19 @@ func (o *observer) pod(object any) {
 		}
 	}
 	o.pods[p.UID] = at
+	o.wait(p.UID, at)
+}
+
+// wait notes how long a pod waits. The caller holds the lock.
+func (o *observer) wait(pod types.UID, at progress) {
+	since, waits := o.waits[pod]
+	switch {
+	case at == waiting && !waits:
+		o.waits[pod] = time.Now()
+	case at != waiting && waits:
+		o.longestWait = max(o.longestWait, time.Since(since))
+		delete(o.waits, pod)
+	}
 }
 
 func (o *observer) node(object any) {
@@ -112,7 +135,12 @@ func (o *observer) node(object any) {
 
 func (o *observer) nodeGone(object any) { o.gone(object, func(uid types.UID) { delete(o.nodes, uid) }) }
 
-func (o *observer) podGone(object any) { o.gone(object, func(uid types.UID) { delete(o.pods, uid) }) }
+func (o *observer) podGone(object any) {
+	o.gone(object, func(uid types.UID) {
+		delete(o.pods, uid)
+		delete(o.waits, uid)
+	})
+}
 
 func (o *observer) claim(object any) {
 	o.mu.Lock()
@@ -149,6 +177,7 @@ func (o *observer) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.made, o.first, o.last, o.ready, o.changed = 0, time.Time{}, time.Time{}, time.Time{}, time.Now()
+	o.longestWait = 0
 }
 
 // seen is what there is at a moment.
@@ -161,6 +190,8 @@ type seen struct {
 	// gone.
 	first, last, lastReady time.Time
 	quiet                  time.Duration
+	// longestWait is the longest that a pod waited until it was bound, or has waited so far.
+	longestWait time.Duration
 }
 
 func (o *observer) look() seen {
@@ -169,6 +200,7 @@ func (o *observer) look() seen {
 	s := seen{
 		pods: len(o.pods), claims: len(o.claims), made: o.made, nodes: len(o.nodes),
 		first: o.first, last: o.last, lastReady: o.ready, quiet: time.Since(o.changed),
+		longestWait: o.longestWait,
 	}
 	for _, at := range o.pods {
 		if at >= bound {
@@ -182,6 +214,9 @@ func (o *observer) look() seen {
 		if is {
 			s.ready++
 		}
+	}
+	for _, since := range o.waits {
+		s.longestWait = max(s.longestWait, time.Since(since))
 	}
 	return s
 }

@@ -64,6 +64,13 @@ func inputCases() map[string]inputCase {
 		"spot node of a NodePool with a limit is not given back": {args: "plan --consolidate -f one-spot-node-with-limit", said: []string{
 			`Remove nothing: keep 1 node`, `NoCheaperSet|SpotToSpotDisabled`,
 		}, unsaid: []string{`no machine that can be bought`, `NodePoolLimit`, `NoPlaceForPods`}},
+		"new machine without a zone": {args: "explain pod default/b -f machine-without-zone", said: []string{
+			`on a new Standard_D8as_v5 without a zone, spot, `,
+		}},
+		"plan of a machine without a zone": {args: "plan -o wide -f machine-without-zone", code: 2, said: []string{
+			` none spot `, `1 x Standard_D8as_v5 regional spot, 0 other offerings`,
+		}},
+		"node without a zone": {args: "explain node n1 -f machine-without-zone", said: []string{`it is Standard_D4as_v5, regional, spot, `}},
 		"the CronJob of a shop when it is due": {args: "plan --due -f shop", code: 2, said: []string{`4 of Job `}},
 		"spot node of a NodePool with a limit": {args: "explain node n1 -f one-spot-node-with-limit", said: []string{`SpotToSpotDisabled`}, unsaid: []string{
 			`NodePoolLimit`, `no machine that can be bought`,

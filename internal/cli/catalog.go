@@ -232,7 +232,7 @@ func zonesText(t *model.InstanceType) string {
 func zoneNumbers(t *model.InstanceType) string {
 	var zones []string
 	for i := range t.Offerings {
-		if o := &t.Offerings[i]; o.Available && o.Zone != "0" && !slices.Contains(zones, o.Zone) {
+		if o := &t.Offerings[i]; o.Available && o.Zone != model.NoZone && !slices.Contains(zones, o.Zone) {
 			zones = append(zones, o.Zone)
 		}
 	}

@@ -429,7 +429,7 @@ func (m *madePlan) describeBuying(s *story, name string) {
 			}
 			can = true
 			if o.Price < best {
-				best, what = o.Price, fmt.Sprintf("%s in zone %s, %s", t.Name, zoneText(o.Zone), o.CapacityType)
+				best, what = o.Price, fmt.Sprintf("%s %s, %s", t.Name, inZone(o.Zone), o.CapacityType)
 			}
 		}
 		if may {

@@ -185,7 +185,7 @@ func (t *toldNode) describe() {
 	n := &p.Nodes[t.node]
 	r := machineOf(p, t.node)
 	var what []string
-	for _, part := range []string{r.InstanceType, r.Zone, r.CapacityType} {
+	for _, part := range []string{r.InstanceType, model.ZoneName(r.Zone), r.CapacityType} {
 		if part != "" {
 			what = append(what, part)
 		}

@@ -107,8 +107,8 @@ func (m *madePlan) onNewNode(ref model.PodRef, n *model.NewNode) *story {
 	pool := &p.Pools[n.Pool]
 	types := p.Catalogs[pool.Catalog].InstanceTypes
 	best := offeringOf(types, n.Best())
-	s := &story{Verdict: fmt.Sprintf("%s gets a place on a new %s in zone %s, %s, %s/h, of NodePool %s.",
-		ref, best.InstanceType, zoneText(best.Zone), best.CapacityType, dollars(best.HourlyPrice), pool.Name)}
+	s := &story{Verdict: fmt.Sprintf("%s gets a place on a new %s %s, %s, %s/h, of NodePool %s.",
+		ref, best.InstanceType, inZone(best.Zone), best.CapacityType, dollars(best.HourlyPrice), pool.Name)}
 	class := m.classOf(ref)
 	s.say("it asks for %s", class.Requests.Format(p.Axes))
 	table := &planTable{planReport: m.report}
@@ -121,8 +121,8 @@ func (m *madePlan) onNewNode(ref model.PodRef, n *model.NewNode) *story {
 	s.say("that leaves %s free", room.Format(p.Axes))
 	if others := n.Offerings[1:]; len(others) > 0 {
 		next := offeringOf(types, others[0])
-		s.say("%s would do too; the next is %s in zone %s, %s, %s/h", plural(len(others), "other offering"),
-			next.InstanceType, zoneText(next.Zone), next.CapacityType, dollars(next.HourlyPrice))
+		s.say("%s would do too; the next is %s %s, %s, %s/h", plural(len(others), "other offering"),
+			next.InstanceType, inZone(next.Zone), next.CapacityType, dollars(next.HourlyPrice))
 	}
 	for _, relaxed := range m.plan.Relaxed {
 		if slices.Contains(p.Classes[relaxed.Class].Pods, ref) {

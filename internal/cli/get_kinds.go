@@ -122,7 +122,7 @@ func (c *getCommand) nodes(read *planInput, source *offline.Source, views []flee
 			protected = "yes"
 		}
 		l.rows = append(l.rows, listRow{name: v.Name, labels: v.Labels, object: o, cells: []any{
-			v.Name, v.Pool, shortSize(o.InstanceType), o.CapacityType, o.Zone, o.State, o.CPUPercent, o.MemoryPercent, v.Pods,
+			v.Name, v.Pool, shortSize(o.InstanceType), o.CapacityType, zoneText(o.Zone), o.State, o.CPUPercent, o.MemoryPercent, v.Pods,
 			priceCell(price), c.age(v.Created), v.Drift, protected,
 		}})
 	}
@@ -209,7 +209,7 @@ func (c *getCommand) claims(read *planInput) *listing {
 			Why: claim.Annotations[v1beta1.AnnotationWhy], Created: claim.CreationTimestamp.UTC(), Labels: claim.Labels,
 		}
 		l.rows = append(l.rows, listRow{name: claim.Name, labels: claim.Labels, object: o, cells: []any{
-			o.Name, o.NodePool, shortSize(o.InstanceType), o.CapacityType, o.Stage, c.age(o.Created), o.Node, o.Zone, o.Plan, o.Why,
+			o.Name, o.NodePool, shortSize(o.InstanceType), o.CapacityType, o.Stage, c.age(o.Created), o.Node, zoneText(o.Zone), o.Plan, o.Why,
 		}})
 	}
 	slices.SortFunc(l.rows, func(x, y listRow) int { return cmp.Compare(x.name, y.name) })

@@ -221,7 +221,7 @@ func purchasesOf(r *ledger.Report, now time.Time) *listing {
 		out.rows = append(out.rows, listRow{name: m.NodeClaim, cells: []any{
 			m.NodeClaim, size, bought, max(0, until.Sub(m.Launched)).Truncate(time.Second),
 			planned, money(m.Paid.Total()), paid(m.Cost.Total()), end,
-			m.NodePool, m.Zone, m.Launched.Format(time.RFC3339), paid(m.Cost.Machine), paid(m.Cost.Disk), paid(m.Cost.Node),
+			m.NodePool, zoneText(m.Zone), m.Launched.Format(time.RFC3339), paid(m.Cost.Machine), paid(m.Cost.Disk), paid(m.Cost.Node),
 		}})
 	}
 	return out

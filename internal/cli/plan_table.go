@@ -263,7 +263,7 @@ func (t *planTable) newNodes(all []*purchase) {
 		for _, n := range p.nodes {
 			line := fmt.Sprintf("%s: %s", n.InstanceType, t.owned(n.Pods))
 			if t.style.wide {
-				line = fmt.Sprintf("%s %s %s, %d other offerings would do: %s", n.InstanceType, zoneText(n.Zone), n.CapacityType,
+				line = fmt.Sprintf("%s %s %s, %d other offerings would do: %s", n.InstanceType, model.ZoneName(n.Zone), n.CapacityType,
 					len(n.Alternatives), strings.Join(n.Pods, " "))
 			}
 			if counts[line] == 0 {
@@ -369,10 +369,18 @@ func cores(milli int64) string {
 
 // zoneText names the zone, or that the machine has none.
 func zoneText(zone string) string {
-	if zone == "0" {
+	if zone == model.NoZone {
 		return "none"
 	}
 	return zone
+}
+
+// inZone says where a machine is, in a sentence.
+func inZone(zone string) string {
+	if zone == model.NoZone {
+		return "without a zone"
+	}
+	return "in zone " + zone
 }
 
 // dollars writes an amount with three decimals, large ones as cents does.

@@ -386,7 +386,7 @@ func (c *planCommand) outcome(ctx context.Context, read *planInput, source *offl
 	for i := range plan.NewNodes {
 		n := &plan.NewNodes[i]
 		o := offeringOf(input.Problem.Catalogs[input.Problem.Pools[n.Pool].Catalog].InstanceTypes, n.Best())
-		out.Buys[strings.Join([]string{o.InstanceType, zoneText(o.Zone), o.CapacityType}, " ")]++
+		out.Buys[strings.Join([]string{o.InstanceType, model.ZoneName(o.Zone), o.CapacityType}, " ")]++
 	}
 	return out, nil
 }

@@ -23,6 +23,15 @@ const (
 // NoZone is the zone of machines which are in none, as their label has it.
 const NoZone = "0"
 
+// ZoneName is a zone as sentences have it: a machine in none is regional, as the label
+// karpenter.azure.com/placement-scope says.
+func ZoneName(zone string) string {
+	if zone == NoZone {
+		return "regional"
+	}
+	return zone
+}
+
 // Catalog is what one kind of node class can buy: instance types with the
 // capacity that a node of that class would have.
 type Catalog struct {

@@ -58,5 +58,5 @@ func nextBest(catalog *model.Catalog, offerings []model.OfferingRef) *model.Offe
 func OfferingName(catalog *model.Catalog, ref model.OfferingRef) string {
 	it := &catalog.InstanceTypes[ref.InstanceType]
 	offering := &it.Offerings[ref.Offering]
-	return fmt.Sprintf("%s %s %s", it.Name, offering.Zone, offering.CapacityType)
+	return fmt.Sprintf("%s %s %s", it.Name, model.ZoneName(offering.Zone), offering.CapacityType)
 }

@@ -33,4 +33,9 @@ func TestAnnotationNamesPriceAndNextBest(t *testing.T) {
 	if got := explain(p, node, offerings[:2]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	p.Catalogs[0].InstanceTypes[0].Offerings[0].Zone = model.NoZone
+	want = "Standard_D8as_v5 regional spot at $0.099/h for 7 pods (cpu 7, memory 7Gi): no other size would do"
+	if got := explain(p, node, offerings[:1]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }

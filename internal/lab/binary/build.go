@@ -214,7 +214,7 @@ func compile(ctx context.Context, source, target string, progress func(string)) 
 		return fmt.Errorf("build the control plane: %w; install Go, or name a built binary with %s", err, Variable)
 	}
 	progress("building nap-lab (etcd, Kubernetes and the simulated Azure) into " + relative(target))
-	progress("this takes about 7 minutes on two cores the first time, under 30 s later, and 3 GB of memory")
+	progress("this takes 4 to 10 minutes on two cores the first time, under a minute later, and 3 GB of memory")
 
 	temporary := target + ".new"
 	defer os.Remove(temporary)

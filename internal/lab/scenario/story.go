@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // story tells what happens, as it happens, one short line each: when, what kind
@@ -154,7 +155,7 @@ func (s *story) claimChanged(c *unstructured.Unstructured) {
 	l := c.GetLabels()
 	if size := l["node.kubernetes.io/instance-type"]; size != "" && conditionTrue(c, "Launched") {
 		s.once("claim/"+name, "bought",
-			fmt.Sprintf("%s: %s, %s, %s", name, size, l["karpenter.sh/capacity-type"], l["topology.kubernetes.io/zone"]))
+			fmt.Sprintf("%s: %s, %s, %s", name, size, l["karpenter.sh/capacity-type"], model.ZoneName(l["topology.kubernetes.io/zone"])))
 		return
 	}
 	reason := c.GetAnnotations()[v1beta1.AnnotationWhy]
