@@ -13,8 +13,8 @@ import (
 // and the most in brackets.
 func WriteTable(w io.Writer, results []*Result) error {
 	head := []string{
-		"course", "engine", "turns", "first claim", "last claim", "last node", "all running", "longest wait", "machines bought", "at the end", "$/h",
-		"CPU", "peak memory", "API requests", "Azure requests",
+		"course", "engine", "turns", "first claim", "last claim", "last node", "all running", "longest wait", "machines bought",
+		"at the end", "$/h", "CPU", "peak memory", "API requests", "Azure requests",
 	}
 	var lines [][]string
 	results = inOrder(results)

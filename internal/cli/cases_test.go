@@ -70,7 +70,7 @@ func inputCases() map[string]inputCase {
 		"plan of a machine without a zone": {args: "plan -o wide -f machine-without-zone", code: 2, said: []string{
 			` none spot `, `1 x Standard_D8as_v5 regional spot, 0 other offerings`,
 		}},
-		"node without a zone": {args: "explain node n1 -f machine-without-zone", said: []string{`it is Standard_D4as_v5, regional, spot, `}},
+		"node without a zone":                  {args: "explain node n1 -f machine-without-zone", said: []string{`it is Standard_D4as_v5, regional, spot, `}},
 		"the CronJob of a shop when it is due": {args: "plan --due -f shop", code: 2, said: []string{`4 of Job `}},
 		"spot node of a NodePool with a limit": {args: "explain node n1 -f one-spot-node-with-limit", said: []string{`SpotToSpotDisabled`}, unsaid: []string{
 			`NodePoolLimit`, `no machine that can be bought`,
