@@ -54,7 +54,11 @@ func line(course, engine string, turns []*Result) []string {
 		}
 		return fmt.Sprintf(format+" ("+format+" to "+format+")", median, values[0], values[len(values)-1])
 	}
+	// A time that no turn has is left blank: nothing was bought, or no pod waited.
 	seconds := func(value func(*Result) time.Duration) string {
+		if !slices.ContainsFunc(turns, func(r *Result) bool { return value(r) > 0 }) {
+			return ""
+		}
 		return of("%.1f s", func(r *Result) float64 { return value(r).Seconds() })
 	}
 	cells := []string{course, engine, fmt.Sprint(len(turns))}
@@ -62,20 +66,12 @@ func line(course, engine string, turns []*Result) []string {
 	if engine == Floor {
 		return append(cells, "", "", "", running, "", "", "", "", "", "", "", "")
 	}
-	bought := func(r *Result) bool { return r.Bought > 0 }
-	if slices.ContainsFunc(turns, bought) {
-		cells = append(cells,
-			seconds(func(r *Result) time.Duration { return r.FirstClaim }),
-			seconds(func(r *Result) time.Duration { return r.LastClaim }),
-			seconds(func(r *Result) time.Duration { return r.LastNode }))
-	} else {
-		cells = append(cells, "", "", "")
-	}
-	wait := ""
-	if slices.ContainsFunc(turns, func(r *Result) bool { return r.LongestWait > 0 }) {
-		wait = seconds(func(r *Result) time.Duration { return r.LongestWait })
-	}
-	return append(cells, running, wait,
+	return append(cells,
+		seconds(func(r *Result) time.Duration { return r.FirstClaim }),
+		seconds(func(r *Result) time.Duration { return r.LastClaim }),
+		seconds(func(r *Result) time.Duration { return r.LastNode }),
+		running,
+		seconds(func(r *Result) time.Duration { return r.LongestWait }),
 		of("%.0f", func(r *Result) float64 { return float64(r.Bought) }),
 		of("%.0f", func(r *Result) float64 { return float64(r.Machines) }),
 		of("%.3f", func(r *Result) float64 { return r.Cost }),
