@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -31,6 +32,34 @@ func TestStartUpLogsAreAtDebugLevel(t *testing.T) {
 		if len(lines) != want || !strings.Contains(lines[len(lines)-1], "deleted nodeclaim") {
 			t.Errorf("verbosity %d: got %q, want %d lines", verbosity, lines, want)
 		}
+	}
+}
+
+// countingSink counts how often a logger with values is made of it.
+type countingSink struct {
+	logr.LogSink
+	made *int
+}
+
+func (c countingSink) WithValues(keysAndValues ...any) logr.LogSink {
+	*c.made++
+	return c.LogSink.WithValues(keysAndValues...)
+}
+
+func TestValuesAreFormattedOnlyForLines(t *testing.T) {
+	var lines []string
+	made := 0
+	inner := funcr.New(func(name, args string) { lines = append(lines, name+": "+args) }, funcr.Options{}).GetSink()
+	log := logr.New(lateValues{LogSink: countingSink{inner, &made}}).WithName("controller").WithValues("controller", "nodepool.hash")
+	first, second := log.WithValues("name", "first"), log.WithValues("name", "second", "zone", 1)
+	first.Info("deleted", "after", 3)
+	second.Error(errors.New("refused"), "not deleted")
+	want := []string{
+		`controller: "level"=0 "msg"="deleted" "controller"="nodepool.hash" "name"="first" "after"=3`,
+		`controller: "msg"="not deleted" "error"="refused" "controller"="nodepool.hash" "name"="second" "zone"=1`,
+	}
+	if !slices.Equal(lines, want) || made > 0 {
+		t.Errorf("got %q with %d loggers made, want %q with none", lines, made, want)
 	}
 }
 

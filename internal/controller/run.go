@@ -146,7 +146,7 @@ func Run(ctx context.Context, cfg Config) error {
 	tuneMemory(cfg.HeapGrowth, cfg.Options.MemoryLimit)
 	// Karpenter hides key/value pairs in its errors; this logger prints them.
 	failures := errorlog.New(cfg.Clock)
-	logger := serrors.NewLogger(logr.New(quietSink{failures.Sink(cfg.Logger.GetSink())}))
+	logger := serrors.NewLogger(logr.New(quietSink{failures.Sink(lateValues{LogSink: cfg.Logger.GetSink()})}))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
