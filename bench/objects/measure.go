@@ -22,6 +22,7 @@ import (
 type Figures struct {
 	Size
 	Engine string
+	Date   string // when it was measured, as 2026-11-26
 	// FirstClaim is the time from the start of the process to the first NodeClaim for pods
 	// that waited already, StartCPU the processor time until then.
 	FirstClaim, StartCPU time.Duration
@@ -92,7 +93,7 @@ func Measure(ctx context.Context, opts Options, engine string, size Size) (resul
 		return nil, err
 	}
 	defer k.stop()
-	m := &measurement{fleet: f, dir: name, opts: opts, result: Figures{Size: size, Engine: engine}}
+	m := &measurement{fleet: f, dir: name, opts: opts, result: Figures{Size: size, Engine: engine, Date: time.Now().Format(time.DateOnly)}}
 	err = m.run(ctx)
 	return &m.result, err
 }
@@ -111,9 +112,9 @@ func (m *measurement) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.controller.Kill()
-	steps := []func(context.Context) error{m.idle, m.change, m.single, m.decide}
+	steps := []func(context.Context) error{m.complete, m.idle, m.change, m.single, m.complete, m.decide}
 	if m.opts.Soon {
-		steps[0] = func(ctx context.Context) error { return m.pause(ctx, restFor) }
+		steps[1] = func(ctx context.Context) error { return m.pause(ctx, restFor) }
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

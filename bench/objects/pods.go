@@ -8,11 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // apps is how many workloads the pods belong to.
 const apps = 200
+
+// fleetLabel is on the pods of the fleet, and not on those that wait.
+const fleetLabel = "fleet"
 
 // podImage is of every pod.
 const podImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
@@ -45,6 +49,31 @@ func (f *fleet) pods(ctx context.Context, nodes []string) error {
 	return nil
 }
 
+// complete fails where a pod of the fleet, or more than a hundredth of its nodes, is gone or
+// not ready: figures would then be those of another cluster.
+func (f *fleet) complete(ctx context.Context) error {
+	pods := metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := f.kube.List(ctx, &pods, client.HasLabels{fleetLabel}); err != nil {
+		return fmt.Errorf("list the pods of the fleet: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := f.seen.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	there := 0
+	for i := range nodes.Items {
+		if ready(&nodes.Items[i]) {
+			there++
+		}
+	}
+	if len(pods.Items) < f.size.Pods || there*100 < enough(f.size.Nodes)*99 {
+		return fmt.Errorf("%d of %d pods are there, and %d of %d nodes ready: a machine with more cores may keep them",
+			len(pods.Items), f.size.Pods, there, f.size.Nodes)
+	}
+	return nil
+}
+
 func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
 
 // pod asks for a tenth to a quarter of a vCPU, so that nodes are used by less than half.
@@ -52,11 +81,16 @@ func pod(i int, owner *corev1.ConfigMap, node string) *corev1.Pod {
 	yes, no, grace := true, false, int64(1)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.Namespace, Name: podName(i), Labels: map[string]string{"app": owner.Name},
+			Namespace: owner.Namespace, Name: podName(i), Labels: map[string]string{"app": owner.Name, fleetLabel: "pods"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, AutomountServiceAccountToken: &no, TerminationGracePeriodSeconds: &grace,
+			// A node whose lease is late keeps its pods.
+			Tolerations: []corev1.Toleration{
+				{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+				{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			},
 			Containers: []corev1.Container{container(fmt.Sprintf("%dm", 100+i%apps%4*50), fmt.Sprintf("%dMi", 128<<(i%apps%3)))},
 		},
 	}

@@ -14,7 +14,7 @@ import (
 func WriteTable(w io.Writer, all []*Figures) error {
 	heads := []string{
 		"nodes", "pods", "NodePools", "engine", "start to first NodeClaim", "CPU until then", "idle, of a core", "memory", "peak",
-		"CPU per changed pod", "one pod to its NodeClaim", "CPU of it", "budgets open to first disruption", "CPU of that",
+		"CPU per changed pod", "one pod to its NodeClaim", "CPU of it", "budgets open to first disruption", "CPU of that", "measured",
 	}
 	var lines [][]string
 	for _, f := range all {
@@ -25,7 +25,7 @@ func WriteTable(w io.Writer, all []*Figures) error {
 		lines = append(lines, []string{
 			fmt.Sprint(f.Nodes), fmt.Sprint(f.Pods), fmt.Sprint(f.Pools), f.Engine, seconds(f.FirstClaim), seconds(f.StartCPU),
 			fmt.Sprintf("%.1f%%", 100*f.Idle), megabytes(f.Memory), megabytes(f.Peak), fmt.Sprintf("%.2f ms", 1e3*f.PerEvent.Seconds()),
-			milliseconds(f.OnePod), milliseconds(f.OnePodCPU), decision, seconds(f.DecisionCPU),
+			milliseconds(f.OnePod), milliseconds(f.OnePodCPU), decision, seconds(f.DecisionCPU), f.Date,
 		})
 	}
 	if err := bench.Markdown(w, heads, lines); err != nil {

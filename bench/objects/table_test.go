@@ -1,6 +1,9 @@
 package objects
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +25,44 @@ func TestTableSaysHowFiguresGrow(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, b.String())
 		}
+	}
+}
+
+func TestFiguresTakeThePlaceOfThoseOfTheSameSizeAndEngine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "figures.json")
+	figures := func(nodes int, engine string, idle float64) *Figures {
+		return &Figures{Size: SizeOf(nodes), Engine: engine, Idle: idle}
+	}
+	old := Record{figures(1000, "karpenter", 0.3), figures(1000, "nap", 0.2)}
+	if err := old.With(figures(500, "nap", 0.1)).With(figures(1000, "nap", 0.04)).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRecord(path)
+	want := Record{figures(500, "nap", 0.1), figures(1000, "karpenter", 0.3), figures(1000, "nap", 0.04)}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	if none, err := ReadRecord(filepath.Join(t.TempDir(), "none")); err != nil || none != nil {
+		t.Errorf("no file: %v, %v", none, err)
+	}
+}
+
+func TestPageHasTheTableOfTheRecord(t *testing.T) {
+	record, err := ReadRecord("testdata/figures.json")
+	if err != nil || len(record) == 0 {
+		t.Fatalf("%d figures, %v", len(record), err)
+	}
+	var table strings.Builder
+	if err := WriteTable(&table, record); err != nil {
+		t.Fatal(err)
+	}
+	const page = "../../docs/scale.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), table.String()) {
+		t.Errorf("%s does not have the table of the record; run: make scale-objects OBJECTS='-write docs/scale.md'", page)
 	}
 }
 

@@ -33,7 +33,9 @@ func run(ctx context.Context) (err error) {
 		"write processor profiles of the start, of the idle minute, of changed and of single pods beside the logs; wants -keep")
 	starts := flag.Int("starts", 1, "how often the start is measured; the median counts")
 	soon := flag.Bool("soon", false, "leave out the idle minute, and waiting until no node is young")
-	write := flag.String("write", "", "also write the table into this file, between its marks")
+	write := flag.String("write", "", "also write the table into this page, between its marks")
+	record := flag.String("record", "bench/objects/testdata/figures.json",
+		"the figures of the page; with -write those of this run take the place of the same sizes' and engines'")
 	flag.Parse()
 	if *profile && *keep == "" {
 		return errors.New("-profile: name the folder for profiles with -keep")
@@ -77,19 +79,29 @@ func run(ctx context.Context) (err error) {
 				return fmt.Errorf("%s on %d nodes: %w", engine, n, err)
 			}
 			all = append(all, f)
-			if err := objects.WriteTable(os.Stderr, []*objects.Figures{f}); err != nil { // whatever fails later
+			if err := keepFigures(f, *record, *write); err != nil { // whatever fails later
 				return err
 			}
 		}
 	}
+	return objects.WriteTable(os.Stdout, all)
+}
+
+// keepFigures prints figures, and puts them into the record and the page if there is one.
+func keepFigures(f *objects.Figures, record, page string) error {
+	if err := objects.WriteTable(os.Stderr, []*objects.Figures{f}); err != nil || page == "" {
+		return err
+	}
+	r, err := objects.ReadRecord(record)
+	if err != nil {
+		return err
+	}
+	r = r.With(f)
 	var text strings.Builder
-	if err := objects.WriteTable(&text, all); err != nil {
+	if err := objects.WriteTable(&text, r); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(os.Stdout, text.String()); err != nil || *write == "" {
-		return err
-	}
-	return bench.WriteBetweenMarks(*write, "objects", text.String())
+	return errors.Join(r.Write(record), bench.WriteBetweenMarks(page, "objects", text.String()))
 }
 
 func parse(list string) ([]int, error) {
