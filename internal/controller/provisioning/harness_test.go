@@ -55,7 +55,9 @@ type world struct {
 	// beforeApply is called between planning and applying.
 	beforeApply func()
 	onCreate    func(ctx context.Context, c client.WithWatch, o client.Object) error
-	settings    Settings
+	// onStatusPatch may refuse that the status of an object is patched.
+	onStatusPatch func(o client.Object) error
+	settings      Settings
 	// registrations are those of the present process.
 	registrations *purchasebackoff.Registrations
 	// managers are the field managers that wrote the status of pods.
@@ -78,6 +80,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
 				o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if w.onStatusPatch != nil {
+					if err := w.onStatusPatch(o); err != nil {
+						return err
+					}
+				}
 				written := client.SubResourcePatchOptions{}
 				written.ApplyOptions(opts)
 				w.written(o.GetUID(), written.FieldManager)

@@ -138,7 +138,7 @@ func (n *nominations) nominate(ctx context.Context, r request) error {
 		return err
 	}
 	if err := n.limit.Wait(ctx); err != nil {
-		return fmt.Errorf("waiting to nominate node %q for pod %s: %w", r.node, r.key, err)
+		return fmt.Errorf("waiting to nominate a node for pod %s: %w", r.key, err)
 	}
 	// It may have been bound while it waited for its turn.
 	if wanted, err := n.stillWanted(ctx, r); err != nil || !wanted || !n.begin(r) {
@@ -156,7 +156,11 @@ func (n *nominations) nominate(ctx context.Context, r request) error {
 	// A conflict means another pod of that name; what is invalid is a nomination of
 	// a pod that has been bound meanwhile.
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		n.made(r)
 		return nil
+	}
+	if r.node == "" {
+		return fmt.Errorf("withdrawing the nomination of pod %s: %w", r.key, err)
 	}
 	return fmt.Errorf("nominating node %q for pod %s: %w", r.node, r.key, err)
 }
@@ -178,6 +182,9 @@ func (n *nominations) stillWanted(ctx context.Context, r request) (bool, error) 
 		return false, nil
 	case now == r.node, now != "" && now != n.ours(r.uid):
 		n.satisfied(r.uid)
+		n.made(r)
+		return false, nil
+	case r.node == "" && now == n.promised(r.uid): // it was nominated again before this could be made
 		return false, nil
 	}
 	return true, nil

@@ -3,11 +3,13 @@ package provisioning
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -211,6 +213,39 @@ func TestNominationsEndWithClaimOrNode(t *testing.T) {
 			w.wantNominations("", "", "")
 		})
 	}
+}
+
+// A pod whose nomination stays would wait for room on that node, and no machine be bought
+// for it.
+func TestWithdrawalThatFailsIsMadeAgain(t *testing.T) {
+	w, claim := newNominatingWorld(t)
+	node := w.register(&claim, false)
+	w.wantNominations(node.Name, node.Name, node.Name)
+	w.onStatusPatch = func(client.Object) error { return apierrors.NewTooManyRequestsError("busy") }
+	w.loop.nominations.claimGone(claim.Name)
+	if n, err := w.loop.nominations.send(w.ctx); n != 3 || err == nil || !strings.Contains(err.Error(), "withdrawing the nomination of pod default/web-0") {
+		t.Fatalf("%d requests were made, %v", n, err)
+	}
+	w.onStatusPatch = nil
+	w.sendNominations()
+	w.wantNominations("", "", "")
+	w.nominate("web-01", node.Name) // by the scheduler
+	w.sendNominations()
+	w.wantNominations("", node.Name, "")
+	if n := len(w.loop.nominations.written); n != 0 {
+		t.Errorf("%d nominations count as written, none is", n)
+	}
+}
+
+func TestLateWithdrawalLeavesTheNextNomination(t *testing.T) {
+	w, claim := newNominatingWorld(t)
+	node := w.register(&claim, false)
+	pod := w.nominate("web-02", node.Name)
+	late := request{key: client.ObjectKeyFromObject(pod), uid: pod.UID}
+	w.loop.nominations.written[pod.UID] = node.Name
+	w.loop.nominations.again(late)
+	w.sendNominations()
+	w.wantNominations(node.Name, node.Name, node.Name)
 }
 
 func TestNominationsOfEarlierRunAreAdopted(t *testing.T) {

@@ -26,8 +26,8 @@ type nominees struct {
 	groups map[string]*group
 	// claims finds a pod's group.
 	claims map[types.UID]string
-	// written is what was last written, by pod: a nomination of any other origin
-	// is left alone.
+	// written is what was last written and is not known to be withdrawn, by pod: a
+	// nomination of any other origin is left alone.
 	written map[types.UID]string
 	// withdrawn are the pods whose promise has ended without a place; withdrawals are the
 	// requests that say so to the scheduler and are still to be made.
@@ -238,8 +238,7 @@ func (n *nominees) begin(r request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if r.node == "" {
-		delete(n.written, r.uid)
-		return true
+		return true // it counts as written until it has been withdrawn
 	}
 	claim, known := n.claims[r.uid]
 	if !known {
@@ -249,6 +248,16 @@ func (n *nominees) begin(r request) bool {
 	p.wanted, p.tries, p.last = false, p.tries+1, n.clock.Now()
 	n.written[r.uid] = r.node
 	return true
+}
+
+// made books that a request has been made. What was written is forgotten with its
+// withdrawal, unless the pod is promised to another machine by now.
+func (n *nominees) made(r request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, promised := n.claims[r.uid]; r.node == "" && !promised {
+		delete(n.written, r.uid)
+	}
 }
 
 // again books that a request has failed.
@@ -293,6 +302,17 @@ func (n *nominees) ours(uid types.UID) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.written[uid]
+}
+
+// promised is the node of the machine that a pod is promised to, empty where there is none.
+func (n *nominees) promised(uid types.UID) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	claim, known := n.claims[uid]
+	if !known {
+		return ""
+	}
+	return n.groups[claim].node
 }
 
 // end takes back the promises of some groups: their nominations are withdrawn.
