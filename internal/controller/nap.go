@@ -116,7 +116,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 	}
 	err = addStatusLoops(ctx, mgr, purchasebackoff.Loop{
 		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: numbers,
-		Purchases: past.made, Registrations: past.registrations,
+		Purchases: past.made, Registrations: past.registrations, Snapshot: m.Snapshot,
 	}, func() (map[string]string, bool) { return collector.Decisions.LimitsReached(m.Snapshot) })
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // every is how often the loop looks while machines are on their way, purchases pause or
@@ -49,6 +50,8 @@ type Loop struct {
 	Metrics       Metrics
 	Purchases     *Purchases
 	Registrations *Registrations
+	// Snapshot is the cluster as plans see it.
+	Snapshot func() *fleet.Snapshot
 	// Changes counts the changes of AKSNodeClasses, NodePools and NodeClaims.
 	Changes func() uint64
 
@@ -70,7 +73,7 @@ func (l *Loop) Start(ctx context.Context) error {
 // state is the number of changes; while machines are followed or something pauses, another
 // one every time, since pauses end and machines are given up as time passes.
 func (l *Loop) state() uint64 {
-	if l.paused || l.Registrations.following() || len(l.Purchases.Paused()) > 0 || len(l.Registrations.Paused()) > 0 {
+	if l.paused || l.Registrations.following() || len(l.Purchases.inRow()) > 0 || len(l.Registrations.Paused()) > 0 {
 		l.busy++
 	}
 	return l.Changes() + l.busy
@@ -81,7 +84,7 @@ func (l *Loop) look(ctx context.Context) error {
 		return err
 	}
 	classes := l.Registrations.Paused()
-	workloads := l.Purchases.Paused()
+	workloads := l.Purchases.Paused(l.Snapshot)
 	l.paused = len(workloads)+len(classes) > 0
 	l.Metrics.Paused(len(workloads), len(classes))
 	if err := l.tellClasses(ctx, classes); err != nil {
@@ -194,9 +197,37 @@ func setRegistrationHealth(conditions status.ConditionSet, paused bool, record *
 // pausedMark is in every message that this package writes to NodeRegistrationHealthy.
 const pausedMark = "at a time until one registers"
 
-// Paused are the workloads for which so many purchases have failed in a row that they
-// are made one by one, or not at all, by key.
-func (p *Purchases) Paused() []Record {
+// Paused are the workloads for which so many purchases have failed in a row that they are
+// made one by one, or not at all, by key. One of which no pod waits is none of them: its
+// owner may be gone, or has another template by now.
+func (p *Purchases) Paused(snapshot func() *fleet.Snapshot) []Record {
+	failed := p.inRow()
+	if len(failed) == 0 {
+		return nil
+	}
+	waiting, workloads, s := map[string]bool{}, Workloads{}, snapshot()
+	for pod := range s.Pods() {
+		if pod.Wanted {
+			waiting[string(workloads.Of(pod))] = true
+		}
+	}
+	if len(s.Buffers()) > 0 {
+		for _, pool := range s.Pools() {
+			waiting[string(VirtualPods(pool.Name))] = true
+		}
+	}
+	var out []Record
+	for _, key := range slices.Sorted(maps.Keys(failed)) {
+		if waiting[key] {
+			out = append(out, failed[key])
+		}
+	}
+	return out
+}
+
+// inRow are the workloads for which so many purchases have failed in a row, whether or not
+// pods of them wait, by key.
+func (p *Purchases) inRow() map[string]Record {
 	byKey := map[string]Record{}
 	for _, b := range []*Breaker{p.Launches, p.Landings} {
 		for _, r := range b.Records() {
@@ -205,9 +236,5 @@ func (p *Purchases) Paused() []Record {
 			}
 		}
 	}
-	out := make([]Record, 0, len(byKey))
-	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		out = append(out, byKey[key])
-	}
-	return out
+	return byKey
 }

@@ -57,6 +57,8 @@ type machine struct {
 	key, class, pool string
 	// made is when its claim was created, launched when there was a machine, zero before.
 	made, launched time.Time
+	// left is when its claim was deleted, zero before. Azure may take long to delete it.
+	left time.Time
 	// failed machines have been counted.
 	failed bool
 	// seen is whether its claim has been observed since it was created.
@@ -185,6 +187,7 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 		return
 	}
 	if c.DeletionTimestamp != nil {
+		m.left = c.DeletionTimestamp.Time
 		r.ended(c.Name, m)
 	}
 }
@@ -219,7 +222,10 @@ func (r *Registrations) keyOf(c *karpv1.NodeClaim) string {
 
 // ended is what a machine says that is given up without having registered.
 func (r *Registrations) ended(name string, m *machine) {
-	if age := r.clock.Since(m.launched); m.key != "" && age >= registerWithin {
+	if m.left.IsZero() {
+		m.left = r.clock.Now()
+	}
+	if age := m.left.Sub(m.launched); m.key != "" && age >= registerWithin {
 		r.fail(name, m, fmt.Sprintf("its machine did not register within %s", age.Truncate(time.Second)))
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 const imagesPath = "/CommunityGalleries/AKSUbuntu/images/"
@@ -31,6 +33,9 @@ type cluster struct {
 	registry *prometheus.Registry
 	events   []string
 	made     int
+	// finalizer is that of the claims that are made, or empty.
+	finalizer string
+	store     *fleet.Store
 }
 
 func (c *cluster) Publish(evts ...events.Event) {
@@ -50,7 +55,7 @@ func newCluster(t *testing.T) *cluster {
 	class.Status.Images = []v1beta1.NodeImage{{ID: imagesPath + "2204gen2/versions/202511.01.0"}, {ID: imagesPath + "2204arm64/versions/202511.01.0"}}
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "pool", Generation: 1}}
 	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}
-	c := &cluster{t: t, registry: prometheus.NewRegistry()}
+	c := &cluster{t: t, registry: prometheus.NewRegistry(), store: fleet.NewStore()}
 	c.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(class, pool).
 		WithStatusSubresource(&v1beta1.AKSNodeClass{}, &karpv1.NodePool{}).Build()
 	// The fake client keeps a status apart.
@@ -70,7 +75,7 @@ func (c *cluster) start() {
 	clk := clock.RealClock{}
 	c.loop = &Loop{
 		Kube: c.kube, Recorder: c, Clock: clk, Metrics: numbers,
-		Purchases: NewPurchases(clk), Registrations: NewRegistrations(clk),
+		Purchases: NewPurchases(clk), Registrations: NewRegistrations(clk), Snapshot: c.store.Snapshot,
 	}
 	if c.loop.Registrations.Looked() {
 		c.t.Error("it has looked already")
@@ -95,6 +100,9 @@ func (c *cluster) launch(image string) *karpv1.NodeClaim {
 		Name: fmt.Sprintf("general-%d", c.made), Labels: map[string]string{karpv1.NodePoolLabelKey: "general"},
 		CreationTimestamp: metav1.Now(),
 	}}
+	if c.finalizer != "" {
+		claim.Finalizers = []string{c.finalizer}
+	}
 	claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "default"}
 	if image != "" {
 		claim.Status.ImageID = imagesPath + image
@@ -257,6 +265,16 @@ func TestOnlyMachinesThatCannotJoinCount(t *testing.T) {
 			end(time.Minute) // deleted by a person
 		}
 		c.want(Closed)
+		c.finalizer = karpv1.TerminationFinalizer
+		for range 3 {
+			end(time.Minute)
+		}
+		for range 20 { // Azure does not delete what a person has deleted
+			time.Sleep(time.Minute)
+			c.look()
+		}
+		c.want(Closed)
+		c.finalizer = ""
 		c.fail(c.launch(gen2))
 		c.fail(c.launch(gen2))
 		c.set(c.launch(gen2), karpv1.ConditionTypeRegistered, "") // not in a row
@@ -337,29 +355,46 @@ func TestUnhealthyPoolIsHeededAfterLoss(t *testing.T) {
 	})
 }
 
-func TestNodePoolNamesPausedWorkloads(t *testing.T) {
+// A workload that is gone, or has another template by now, is not named, and is followed for
+// as long as its failures are remembered.
+func TestNodePoolNamesPausedWorkloadsWhosePodsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
-		for i := range 3 {
-			f := Failure{Purchase: fmt.Sprint(i), Pool: "general", Why: "a taint"}
-			c.loop.Purchases.Landings.Failed("Deployment default/web 01234567", f, time.Now(), "")
-		}
-		c.look()
-		backoff := func() string {
+		c.loop.Changes = func() uint64 { return 0 }
+		want := func(when, status, message string) {
+			t.Helper()
+			c.look()
 			var pool karpv1.NodePool
 			if err := c.kube.Get(t.Context(), client.ObjectKey{Name: "general"}, &pool); err != nil {
 				t.Fatal(err)
 			}
-			cond := pool.StatusConditions().Get(ConditionBackoff)
-			return string(cond.GetStatus()) + " " + cond.Message
+			said := ""
+			if cond := pool.StatusConditions().Get(ConditionBackoff); cond != nil {
+				said = string(cond.Status) + " " + cond.Message
+			}
+			if !strings.HasPrefix(said, status) || !strings.Contains(said, message) || status == "" && said != "" {
+				t.Errorf("%s: the condition is %q, want %s %q", when, said, status, message)
+			}
 		}
-		if got := backoff(); !strings.HasPrefix(got, "True") || !strings.Contains(got, "Deployment default/web (until ") {
-			t.Errorf("the condition is %q", got)
+		pod := &fleet.Pod{Ref: model.PodRef{Namespace: "default", Name: "web-1"}, Owner: fleet.Owner{Kind: "Deployment", Name: "web"}, OwnerUID: "1", Wanted: true}
+		web := string(Workloads{}.Of(pod))
+		for i := range landingPolicy().Probes {
+			c.loop.Purchases.Landings.Failed(web, Failure{Purchase: fmt.Sprint(i), Pool: "general", Why: "a taint"}, time.Now(), "")
 		}
-		c.loop.Purchases.Landings.Succeeded("Deployment default/web 01234567")
-		c.look()
-		if got := backoff(); !strings.HasPrefix(got, "False") {
-			t.Errorf("the condition is %q, want False", got)
+		want("no pod waits", "", "")
+		c.store.Put(pod)
+		want("a pod waits", "True", "Deployment default/web (until ")
+		c.store.Remove(pod)
+		want("it is gone", "False", "")
+		c.store.Put(pod)
+		want("it waits again", "True", "Deployment default/web (until ")
+		if before := c.loop.state(); c.loop.state() == before {
+			t.Error("the loop rests while a pause has to be followed")
+		}
+		time.Sleep(forgetAfter + time.Second)
+		want("the failures are old", "False", "")
+		if before := c.loop.state(); c.loop.state() != before || !c.loop.Purchases.Quiet() {
+			t.Error("failures are followed that are out of date")
 		}
 	})
 }

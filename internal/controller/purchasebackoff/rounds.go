@@ -1,6 +1,7 @@
 package purchasebackoff
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -37,8 +38,9 @@ func newRounds(clk clock.PassiveClock) *rounds {
 // count counts a round of a workload, whose plan was made at some time.
 func (r *rounds) count(w Workload, made time.Time) {
 	now := r.clock.Now()
+	maps.DeleteFunc(r.workloads, func(_ Workload, in *inRow) bool { return now.Sub(in.last) > roundsForgotten })
 	in := r.workloads[w]
-	if in == nil || now.Sub(in.last) > roundsForgotten {
+	if in == nil {
 		in = &inRow{first: made}
 		r.workloads[w] = in
 	}

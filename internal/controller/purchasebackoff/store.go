@@ -57,13 +57,15 @@ func (s *Store) Unmarshal(text []byte) error {
 	return nil
 }
 
-// Records are copies of all records, by key.
+// Records are copies of all records, by key. Those that are out of date are dropped.
 func (b *Breaker) Records() []Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := make([]Record, 0, len(b.records))
-	for _, r := range b.records {
-		out = append(out, r.copy())
+	for key := range b.records {
+		if r := b.current(key); r != nil {
+			out = append(out, r.copy())
+		}
 	}
 	slices.SortFunc(out, func(x, y Record) int { return cmp.Compare(x.Key, y.Key) })
 	return out
