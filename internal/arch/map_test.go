@@ -16,6 +16,41 @@ var (
 	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):`)
 )
 
+// Every room has its words in the map: its folder's name is there, and says enough, since no
+// two rooms that a newcomer looks for are called alike.
+func TestMapNamesEveryRoom(t *testing.T) {
+	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range inCode.FindAllStringSubmatch(string(page), -1) {
+		for word := range strings.SplitSeq(m[1], "/") {
+			named[word] = true
+		}
+	}
+	rooms := 0
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "testdata":
+			return filepath.SkipDir
+		case filepath.Base(path) == "doc.go" || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		rooms++
+		if room := filepath.Base(filepath.Dir(path)); room != ".." && !named[room] {
+			named[room] = true // once is enough
+			t.Errorf("docs/ARCHITECTURE.md does not say what is in internal/%s", filepath.ToSlash(filepath.Dir(path)[len("../"):]))
+		}
+		return nil
+	})
+	if err != nil || rooms < 500 {
+		t.Errorf("%d files were looked at, %v", rooms, err)
+	}
+}
+
 // TestMapNamesExistingPlaces holds the table "When you add X, touch Y" of the map
 // together with the code: every file, folder, target, test and exported name in it
 // exists. Whether a row names every place is for the tests of its third column to say.

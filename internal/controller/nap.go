@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/controller/capacitybuffer"
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
@@ -79,7 +80,8 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 		Mirror:    m,
 		Catalogs:  past.made.Sizes.Over(collector.Catalogs),
 		NotBuying: cloud.notBuying,
-		Solve:     telling(surviving(mgr.GetLogger(), cfg, numbers).Solve, offerings),
+		Solve:     surviving(mgr.GetLogger(), cfg, numbers).Solve,
+		Planned:   offerings.Planned,
 		Cluster:   assembly.Cluster,
 		Recorder:  assembly.Recorder,
 		Metrics:   numbers,
@@ -107,8 +109,9 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 		return err
 	}
 	fed := &fedLoops{mirror: m, mgr: mgr, first: firstPlan{
-		barrier: parts.barrier, fleet: m.Snapshot, plan: loop.PlanNow, planned: loop.Planned(),
-		ready: func() bool { return parts.restored() && past.registrations.Looked() && cloud.mayBuy() },
+		barrier: parts.barrier, fleet: m.Snapshot, plan: loop.PlanNow,
+		known:  func() bool { return parts.restored() && past.registrations.Looked() && cloud.mode.Known() },
+		manual: func() bool { return cloud.mode.Finding().Reason == v1alpha1.ReasonManual }, mayBuy: cloud.mayBuy,
 	}}
 	if held != nil {
 		held.Plan(loop.BuffersChanged)
@@ -146,15 +149,6 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil
-}
-
-// telling tells of each plan what it buys.
-func telling(solve func(*model.Problem) *model.Plan, offerings *metrics.Offerings) func(*model.Problem) *model.Plan {
-	return func(p *model.Problem) *model.Plan {
-		plan := solve(p)
-		offerings.Planned(p, plan)
-		return plan
-	}
 }
 
 // newBuffers returns the loop that brings CapacityBuffers to the planner, and what is to
@@ -293,7 +287,7 @@ type fedLoops struct {
 	loops []manager.Runnable
 	// before are called when the mirror has seen the cluster and before the loops begin.
 	before []func(context.Context)
-	// first is made as soon as the loops run.
+	// first starts the loops.
 	first  firstPlan
 	mirror mirror
 	mgr    manager.Manager
@@ -313,10 +307,11 @@ func (f *fedLoops) Start(ctx context.Context) error {
 	}
 	log.FromContext(ctx).Info("the cluster is mirrored, provisioning and disruption begin")
 	group, ctx := errgroup.WithContext(ctx)
-	for _, loop := range f.loops {
-		group.Go(func() error { return loop.Start(ctx) })
-	}
-	f.first.make(ctx)
+	f.first.make(ctx, func() {
+		for _, loop := range f.loops {
+			group.Go(func() error { return loop.Start(ctx) })
+		}
+	})
 	return group.Wait()
 }
 

@@ -108,38 +108,54 @@ func (r *heldRunnable) Start(ctx context.Context) error {
 // firstPlan makes the plan for pods that wait when a controller starts.
 type firstPlan struct {
 	barrier *startBarrier
-	// ready reports whether a machine that is bought now would be launched, and all is known
-	// that an earlier controller wrote down.
-	ready func() bool
-	fleet func() *fleet.Snapshot
-	// plan plans at once, planned is closed when the first plan is made.
-	plan    func()
-	planned <-chan struct{}
+	// known reports whether all is known that decides what may be bought: what an earlier
+	// controller wrote down, which AKSNodeClasses pause, and the mode.
+	known func() bool
+	// manual reports whether the mode is Manual, so that nothing is bought; mayBuy whether a
+	// machine that is bought now would be launched.
+	manual, mayBuy func() bool
+	fleet          func() *fleet.Snapshot
+	// plan plans at once. What it returns is closed when that is done.
+	plan func() <-chan struct{}
 }
 
-// make asks for the plan, and lifts the barrier when it is made. It takes no longer than
-// firstPlanWithin, and no time where nothing can be bought.
-func (f *firstPlan) make(ctx context.Context) {
+// make starts the loops when all is known that a plan needs, asks for the plan, and lifts the
+// barrier when it is made. It takes no longer than firstPlanWithin, whatever is not known or
+// not possible by then, and waits for no plan where no pod waits or the mode is Manual.
+func (f *firstPlan) make(ctx context.Context, startLoops func()) {
 	defer f.barrier.lift()
-	if !waitsForMachines(f.fleet()) {
+	late := f.barrier.clock.After(firstPlanWithin)
+	inTime := f.await(ctx, late, f.known)
+	startLoops()
+	if !inTime || f.manual() {
 		return
 	}
-	late := f.barrier.clock.After(firstPlanWithin)
-	for !f.ready() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-late:
-			return
-		case <-f.barrier.clock.After(askReady):
-		}
+	if !waitsForMachines(f.fleet()) {
+		f.plan() // it says that there is nothing to plan
+		return
 	}
-	f.plan()
+	if !f.await(ctx, late, f.mayBuy) {
+		return
+	}
 	select {
 	case <-ctx.Done():
 	case <-late:
-	case <-f.planned:
+	case <-f.plan():
 	}
+}
+
+// await waits until something is so, and reports false where it is not before late.
+func (f *firstPlan) await(ctx context.Context, late <-chan time.Time, is func() bool) bool {
+	for !is() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-late:
+			return false
+		case <-f.barrier.clock.After(askReady):
+		}
+	}
+	return true
 }
 
 // waitsForMachines reports whether pods wait and some NodePool may buy for them.

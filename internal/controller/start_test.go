@@ -101,45 +101,61 @@ func TestBarrierIsLiftedAtLast(t *testing.T) {
 	})
 }
 
-// The first plan is made when pods wait and something can be bought; the barrier is lifted in any case.
+// The first plan is made when pods wait and something can be bought; no plan is made before all
+// is known that it needs, unless that takes long, and the barrier is lifted in any case.
 func TestFirstPlanLiftsTheBarrier(t *testing.T) {
 	waits, runs := &fleet.Pod{Ref: model.PodRef{Namespace: "default", Name: "waits"}}, &fleet.Pod{Ref: model.PodRef{Name: "runs"}, Node: "n"}
 	ready, unready := &fleet.Pool{Name: "general", Ready: true}, &fleet.Pool{Name: "general"}
-	for name, c := range map[string]struct {
+	type start struct {
 		records []fleet.Record
-		ready   time.Duration // when something can be bought
-		plan    time.Duration // how long the plan takes
-		planned bool
-		lifted  time.Duration
+		// When all is known, when something can be bought, and how long the plan takes.
+		known, buys, plan time.Duration
+		manual            bool
+	}
+	for name, c := range map[string]struct {
+		start
+		planned        bool
+		loops, barrier time.Duration // when the loops start, and the barrier is lifted
 	}{
-		"pods wait":                           {[]fleet.Record{waits, ready}, 0, time.Second, true, time.Second},
-		"something can be bought a bit later": {[]fleet.Record{waits, ready}, time.Second, time.Second, true, 2 * time.Second},
-		"nothing can be bought":               {[]fleet.Record{waits, ready}, time.Hour, time.Second, false, firstPlanWithin},
-		"the plan takes long":                 {[]fleet.Record{waits, ready}, 0, time.Hour, true, firstPlanWithin},
-		"no pod waits":                        {[]fleet.Record{runs, ready}, 0, time.Second, false, 0},
-		"no NodePool is ready":                {[]fleet.Record{waits, unready}, 0, time.Second, false, 0},
+		"pods wait":                           {start{[]fleet.Record{waits, ready}, 0, 0, time.Second, false}, true, 0, time.Second},
+		"something can be bought a bit later": {start{[]fleet.Record{waits, ready}, 0, time.Second, time.Second, false}, true, 0, 2 * time.Second},
+		"all is known a bit later":            {start{[]fleet.Record{waits, ready}, time.Second, 0, time.Second, false}, true, time.Second, 2 * time.Second},
+		"all is known much later":             {start{[]fleet.Record{waits, ready}, time.Hour, 0, time.Second, false}, false, firstPlanWithin, firstPlanWithin},
+		"nothing can be bought":               {start{[]fleet.Record{waits, ready}, 0, time.Hour, time.Second, false}, false, 0, firstPlanWithin},
+		"mode Manual":                         {start{[]fleet.Record{waits, ready}, 0, time.Hour, time.Second, true}, false, 0, 0},
+		"the plan takes long":                 {start{[]fleet.Record{waits, ready}, 0, 0, time.Hour, false}, true, 0, firstPlanWithin},
+		"no pod waits":                        {start{[]fleet.Record{runs, ready}, 0, 0, time.Second, false}, true, 0, 0},
+		"no NodePool is ready":                {start{[]fleet.Record{waits, unready}, 0, 0, time.Second, false}, true, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, began := fleet.NewStore(), time.Now()
 				store.PutAll(c.records)
-				planned, made := false, make(chan struct{})
+				planned := false
 				f := firstPlan{
-					barrier: newStartBarrier(clock.RealClock{}), fleet: store.Snapshot, planned: made,
-					ready: func() bool { return time.Since(began) >= c.ready },
-					plan: func() {
+					barrier: newStartBarrier(clock.RealClock{}), fleet: store.Snapshot,
+					known:  func() bool { return time.Since(began) >= c.known },
+					mayBuy: func() bool { return time.Since(began) >= c.buys },
+					manual: func() bool { return c.manual },
+					plan: func() <-chan struct{} {
 						planned = true
+						made := make(chan struct{})
 						time.AfterFunc(c.plan, func() { close(made) })
+						return made
 					},
 				}
-				f.make(t.Context())
+				f.make(t.Context(), func() {
+					if took := time.Since(began); took != c.loops {
+						t.Errorf("the loops start after %s, want %s", took, c.loops)
+					}
+				})
 				select {
 				case <-f.barrier.lifted:
 				default:
 					t.Error("the barrier still holds things back")
 				}
-				if took := time.Since(began); took != c.lifted || planned != c.planned {
-					t.Errorf("planned %v, lifted after %s; want %v, %s", planned, took, c.planned, c.lifted)
+				if took := time.Since(began); took != c.barrier || planned != c.planned {
+					t.Errorf("planned %v, lifted after %s; want %v, %s", planned, took, c.planned, c.barrier)
 				}
 			})
 		})

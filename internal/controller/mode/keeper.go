@@ -71,6 +71,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return periodic.Run(ctx, k.Clock, every, "keeping the NodeAutoProvisioning", k.look)
 }
 
+// Known reports whether the mode has been read.
+func (k *Keeper) Known() bool { return k.seen.Load() != nil }
+
 // Finding is why the mode lets nap buy and remove nothing; the zero value in mode Auto.
 func (k *Keeper) Finding() outage.Finding {
 	seen := k.seen.Load()

@@ -36,9 +36,6 @@ type Batch struct {
 	wake      chan struct{}
 	// activity is the planning of the batch that was closed last.
 	activity liveness.Activity
-	// planned is closed when the first batch has been planned.
-	planned chan struct{}
-	once    sync.Once
 
 	// moot reports whether nothing is left to plan of a batch of tentative triggers; nil
 	// means that something always is.
@@ -52,18 +49,28 @@ type Batch struct {
 	firm bool
 	// opened is when the first trigger came, joined when the youngest of the owners appeared.
 	opened, joined time.Time
+	// asked are closed when the batch that is open has been planned, planning when the one
+	// that was closed last has.
+	asked, planning []chan struct{}
 }
 
 // NewBatch returns an empty batch.
 func NewBatch(d BatchDurations, clk clock.Clock) *Batch {
 	return &Batch{
-		durations: d, clock: clk, wake: make(chan struct{}, 1), planned: make(chan struct{}),
+		durations: d, clock: clk, wake: make(chan struct{}, 1),
 		seen: map[string]bool{}, owners: map[Owner]bool{},
 	}
 }
 
 // done notes that the batch that was closed last has been planned.
-func (b *Batch) done() { b.once.Do(func() { close(b.planned) }) }
+func (b *Batch) done() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, asked := range b.planning {
+		close(asked)
+	}
+	b.planning = nil
+}
 
 // News says what a trigger means for the length of the batch.
 type News struct {
@@ -78,6 +85,8 @@ type News struct {
 	// Urgent triggers say that what is to be planned is known already. Together
 	// with complete owners, if there are any, they close the batch at once.
 	Urgent bool
+	// Planned, if there is one, is closed when the batch has been planned.
+	Planned chan struct{}
 }
 
 // Trigger opens the batch, or prolongs it when the key is new to it. Without any
@@ -85,6 +94,9 @@ type News struct {
 // time.
 func (b *Batch) Trigger(key string, news News) {
 	b.mu.Lock()
+	if news.Planned != nil {
+		b.asked = append(b.asked, news.Planned)
+	}
 	if b.seen[key] {
 		b.mu.Unlock()
 		return
@@ -198,6 +210,7 @@ func (b *Batch) reset() (owners []Owner, firm bool) {
 		owners = append(owners, o)
 	}
 	firm = b.firm
+	b.planning, b.asked = append(b.planning, b.asked...), nil
 	clear(b.seen)
 	clear(b.owners)
 	b.urgent, b.firm = false, false

@@ -97,6 +97,8 @@ type Config struct {
 	// Buffered is told of each plan what it has for the virtual pods of CapacityBuffers;
 	// nil where there are none. It must return at once.
 	Buffered func([]BufferPlan)
+	// Planned is told of the plan of each round; nil when it does not matter.
+	Planned func(*model.Problem, *model.Plan)
 	// Decided is told what each round decided; nil when it does not matter. It must
 	// return at once.
 	Decided  func(snapshot.Decision)

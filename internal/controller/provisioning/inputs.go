@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,19 +48,37 @@ type planInputs struct {
 
 // dropDisrupting takes pods out of the problem whose node has the taint of a
 // disruption and is not given up yet: that disruption is buying a place for them.
-// leaving are the names of the nodes that are given up.
+// leaving are the names of the nodes that Karpenter gives up.
 func (in *planInputs) dropDisrupting(leaving map[string]bool) {
 	p := in.input.Problem
+	deleted := sync.OnceValue(in.deletedNodes)
 	for i := range p.Classes {
 		p.Classes[i].Pods = slices.DeleteFunc(p.Classes[i].Pods, func(ref model.PodRef) bool {
 			record := in.input.Record(ref)
 			if record != nil && record.Buffer != "" {
 				return in.keepsPlace(ref, leaving)
 			}
-			return record != nil && record.Node != "" && !leaving[record.Node]
+			return record != nil && record.Node != "" && !leaving[record.Node] && !deleted()[record.Node]
 		})
 	}
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
+}
+
+// deletedNodes are the nodes that are deleted, or whose claims are. Karpenter's mirror may not
+// know of them yet: it is filled after the first plan.
+func (in *planInputs) deletedNodes() map[string]bool {
+	out := map[string]bool{}
+	for node := range in.snapshot.Nodes() {
+		if node.Deleting {
+			out[node.Name] = true
+		}
+	}
+	for c := range in.snapshot.Claims() {
+		if c.Leaving {
+			out[c.NodeName] = true
+		}
+	}
+	return out
 }
 
 // keepsPlace reports whether a virtual pod's room is on a node with the taint of a

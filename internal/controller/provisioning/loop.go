@@ -39,6 +39,7 @@ type Loop struct {
 	admission    *admission
 	drafter      *drafter
 	solve        func(*model.Problem) *model.Plan
+	planned      func(*model.Problem, *model.Plan) // is told of plans; may be nil
 	applier      *applier
 	reporter     *reporter
 
@@ -49,7 +50,7 @@ type Loop struct {
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
 func NewLoop(cfg Config) *Loop {
 	l := &Loop{
-		clock: cfg.Clock, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
+		clock: cfg.Clock, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve, planned: cfg.Planned,
 		batch:        cfg.Batch,
 		pods:         NewExpectedPods(cfg.Clock),
 		expected:     newExpectedClaims(&cfg),
@@ -90,12 +91,13 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 // RegisterTriggers adds what wakes the loop to a manager, see triggers.
 func (l *Loop) RegisterTriggers(mgr manager.Manager) error { return l.triggers.register(mgr) }
 
-// PlanNow plans at once, whether or not a trigger has told of pods that wait. Any goroutine
-// may call it.
-func (l *Loop) PlanNow() { l.batch.Trigger("now", News{Urgent: true}) }
-
-// Planned is closed when the first batch has been planned.
-func (l *Loop) Planned() <-chan struct{} { return l.batch.planned }
+// PlanNow plans at once, whether or not a trigger has told of pods that wait. What it returns
+// is closed when that is done. Any goroutine may call it.
+func (l *Loop) PlanNow() <-chan struct{} {
+	planned := make(chan struct{})
+	l.batch.Trigger("now", News{Urgent: true, Planned: planned})
+	return planned
+}
 
 // MarketChanged plans at once for pods that wait: what was too expensive, or beyond
 // a limit, may not be so any more.
@@ -160,6 +162,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reporter.reportRejected(ctx, in)
 	l.reporter.reportHeld(ctx, in)
 	if in.input.Problem.PodCount() == 0 {
+		decision.NothingWaits = true
 		l.metrics.NothingToPlan()
 		l.metrics.Unschedulable(in.heldCount())
 		l.reporter.buffers.planned(in, &model.Plan{}, nil)
@@ -175,6 +178,9 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	done := l.metrics.Planning(l.clock, id, in.input.Problem)
 	plan := l.solve(in.input.Problem)
 	took := l.clock.Since(start)
+	if l.planned != nil {
+		l.planned(in.input.Problem, plan)
+	}
 	done(unschedulablePods(in, plan))
 	decision.Plan, decision.At, decision.Took = id, start, took
 	decision.Pods, decision.Pending = in.input.Problem.PodCount(), unschedulablePods(in, plan)

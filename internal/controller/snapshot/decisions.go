@@ -20,6 +20,8 @@ type Decision struct {
 	// Plan is the id of the plan; empty when nothing had to be planned or nothing could be
 	// bought.
 	Plan string
+	// NothingWaits says that nothing had to be planned.
+	NothingWaits bool
 	// At is when it was planned, Took how long that took.
 	At   time.Time
 	Took time.Duration
@@ -64,12 +66,15 @@ type DecidedPods struct {
 type Decisions struct {
 	mu   sync.Mutex
 	last Decision
+	// known says that some round has looked at what waits.
+	known bool
 }
 
 // Decided remembers a round.
 func (d *Decisions) Decided(round Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.known = d.known || round.NothingWaits || round.Plan != ""
 	if round.Plan == "" { // nothing was planned
 		plan := d.last
 		round.Plan, round.At, round.Pods, round.NewNodes = plan.Plan, plan.At, plan.Pods, plan.NewNodes
@@ -79,11 +84,11 @@ func (d *Decisions) Decided(round Decision) {
 }
 
 // LimitsReached says which limits keep machines from being bought for pods that still wait
-// in the fleet, by NodePool, and false before the first round. The fleet is asked for only
-// where a limit is reached.
+// in the fleet, by NodePool, and false before a round has looked at what waits. The fleet is
+// asked for only where a limit is reached.
 func (d *Decisions) LimitsReached(fleetNow func() *fleet.Snapshot) (map[string]string, bool) {
 	d.mu.Lock()
-	round := d.last
+	round, known := d.last, d.known
 	d.mu.Unlock()
 	out := map[string]string{}
 	for _, l := range round.LeftOut {
@@ -92,7 +97,7 @@ func (d *Decisions) LimitsReached(fleetNow func() *fleet.Snapshot) (map[string]s
 		}
 	}
 	if len(round.Limits) == 0 {
-		return out, round.Plan != ""
+		return out, known
 	}
 	now := fleetNow()
 	for i := range round.Limits {
@@ -101,7 +106,7 @@ func (d *Decisions) LimitsReached(fleetNow func() *fleet.Snapshot) (map[string]s
 			out[l.Pool] = l.Text
 		}
 	}
-	return out, round.Plan != ""
+	return out, known
 }
 
 // waits reports whether a pod still has no node.

@@ -20,3 +20,22 @@ func TestCostOfLastPlanIsANumber(t *testing.T) {
 		t.Errorf("the last plan costs %q, want 0.876", doc.Status.LastPlan.HourlyCost)
 	}
 }
+
+// After a restart a limit that was reached stays told until a round has looked at what waits:
+// one that was closed by an outage has not, one that found nothing has.
+func TestLimitsAreKnownOnceARoundHasLookedAtWhatWaits(t *testing.T) {
+	d, now := &Decisions{}, fleet.NewStore().Snapshot
+	want := func(when string, want bool) {
+		t.Helper()
+		if reached, known := d.LimitsReached(now); known != want || len(reached) > 0 {
+			t.Errorf("%s: %v is reached, known: %t, want %t", when, reached, known, want)
+		}
+	}
+	want("before any round", false)
+	d.Decided(Decision{})
+	want("nothing could be bought", false)
+	d.Decided(Decision{NothingWaits: true})
+	want("nothing waits", true)
+	d.Decided(Decision{})
+	want("nothing can be bought any more", true)
+}

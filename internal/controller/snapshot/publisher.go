@@ -107,17 +107,8 @@ func (p *Publisher) pause(ctx context.Context) {
 // restore gives the sources what the snapshot has for them. Content that a source does not
 // understand is of another version: it is passed over, as is a snapshot that is broken.
 func (p *Publisher) restore(ctx context.Context) error {
-	list := v1alpha1.SnapshotShardList{}
-	if err := p.Reader.List(ctx, &list); err != nil {
-		return fmt.Errorf("list SnapshotShards: %w", err)
-	}
-	for i := range list.Items {
-		s := &list.Items[i]
-		for set := range p.shards {
-			if s.Name == shardName(set, int(s.Part)) {
-				p.shards[set] = max(p.shards[set], int(s.Part)+1)
-			}
-		}
+	if err := p.findShards(ctx); err != nil {
+		return err
 	}
 	d, err := Read(ctx, p.Reader)
 	var status apierrors.APIStatus
@@ -136,6 +127,33 @@ func (p *Publisher) restore(ctx context.Context) error {
 		}
 		if err := source.Unmarshal([]byte(d.Memory[name])); err != nil {
 			log.FromContext(ctx).Error(err, "what an earlier controller wrote down cannot be read and is passed over", "source", name)
+		}
+	}
+	return nil
+}
+
+// findShards finds the shards of both sets, and which set the Snapshot names: the next one is
+// written into the other.
+func (p *Publisher) findShards(ctx context.Context) error {
+	var head v1alpha1.Snapshot
+	err := p.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.SnapshotName}, &head)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Snapshot %s: %w", v1alpha1.SnapshotName, err)
+	}
+	list := v1alpha1.SnapshotShardList{}
+	if err := p.Reader.List(ctx, &list); err != nil {
+		return fmt.Errorf("list SnapshotShards: %w", err)
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		for set := range p.shards {
+			if s.Name != shardName(set, int(s.Part)) {
+				continue
+			}
+			p.shards[set] = max(p.shards[set], int(s.Part)+1)
+			if s.Digest == head.Status.Digest {
+				p.set = set
+			}
 		}
 	}
 	return nil

@@ -145,9 +145,11 @@ func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
 	})
 }
 
-// A crash between any two writes leaves a snapshot that can be read.
+// A crash between any two writes leaves a snapshot that can be read, also where the controller
+// that crashes has not written yet, and whichever set of shards the one before wrote last.
 func TestSnapshotIsWholeAfterCrashAtAnyWrite(t *testing.T) {
-	for crash := range 6 {
+	for i := range 18 {
+		crash, written := i%6, 2+i/12
 		writes, crashed := 0, false
 		fail := func() error {
 			if writes++; crashed && writes > crash {
@@ -171,11 +173,18 @@ func TestSnapshotIsWholeAfterCrashAtAnyWrite(t *testing.T) {
 		})
 		n := &notes{text: noise(t, mostShard+1000)} // two shards
 		p := &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}}
-		for range 2 {
+		for range written {
 			if err := p.publish(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			n.text += "."
+		}
+		if i >= 6 { // by another controller from here on
+			p = &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: &notes{}}, Clock: clock.RealClock{}}
+			if err := p.restore(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.Memory[MemoryRefusals] = n
 		}
 		before, after := n.text[:len(n.text)-1], n.text+"!"
 		n.text, writes, crashed = after, 0, true
