@@ -22,8 +22,9 @@ type preferences struct {
 	// zones are the options in zones, for classes which are spread over zones and could
 	// use machines without one, too; nil otherwise. The scheduler would count those as one
 	// more zone, which is not what the pods ask for; it holds whatever the policy on
-	// preferences.
-	zones feasible.Set
+	// preferences. wishedZones are the same where pods only prefer to be spread over zones:
+	// they hold as long as that does.
+	zones, wishedZones feasible.Set
 }
 
 // addLevels derives the levels: preferences are given up one at a time, pod
@@ -58,7 +59,12 @@ func (k *compiler) addLevels(c *Class, pod *feasible.Pod, terms []topology.Level
 	base := k.hardLevel(pod)
 	base.Options = k.options(pod, base.Static)
 	c.Buyable = base.Options.Any()
-	w.zones = k.inZones(c.Spec, base.Options)
+	switch ofZone := func(t model.AffinityTerm) bool { return t.TopologyKey == model.LabelZone }; {
+	case slices.ContainsFunc(c.Spec.Spread, spreadsZones), slices.ContainsFunc(c.Spec.AntiAffinity, ofZone):
+		w.zones = k.inZones(base.Options)
+	case w.wishesZones():
+		w.wishedZones = k.inZones(base.Options)
+	}
 	terms = append(terms, k.addLevel(c, base, &w, ""))
 	for {
 		given, ok := w.giveUp()
@@ -67,6 +73,15 @@ func (k *compiler) addLevels(c *Class, pod *feasible.Pod, terms []topology.Level
 		}
 		terms = append(terms, k.addLevel(c, base, &w, given))
 	}
+}
+
+// spreadsZones reports whether the scheduler enforces that a constraint spreads over zones.
+func spreadsZones(c model.SpreadConstraint) bool { return c.Hard && c.TopologyKey == model.LabelZone }
+
+// wishesZones reports whether a preference is left that spreads pods over zones.
+func (w *preferences) wishesZones() bool {
+	return slices.ContainsFunc(w.spread, func(c model.SpreadConstraint) bool { return c.TopologyKey == model.LabelZone }) ||
+		slices.ContainsFunc(w.anti, func(p model.AffinityPreference) bool { return p.Term.TopologyKey == model.LabelZone })
 }
 
 // giveUp drops the next preference and names it, or reports that none is left.
@@ -144,10 +159,14 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 		t.AntiAffinity = append(t.AntiAffinity, w.anti[i].Term)
 	}
 	// Where chance decides which domain a node is in, topology cannot count on it.
-	if w.zones != nil {
-		only(w.zones)
+	zones := w.zones
+	if w.wishesZones() && zones == nil {
+		zones = w.wishedZones
+	}
+	if zones != nil {
+		only(zones)
 		t.Options = t.Options.Clone()
-		t.Options.And(w.zones)
+		t.Options.And(zones)
 	}
 	forTopology(&t, func(key string) {
 		if chance := s.Labels.LeftToChance(s.Labels.KeyIndex(key)); chance != nil {
@@ -163,13 +182,8 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 }
 
 // inZones are the options whose machines are in a zone, or in none where their pool names
-// that as a zone; nil where the class is not spread over zones by a constraint that the
-// scheduler enforces, or has not both kinds of options to choose from.
-func (k *compiler) inZones(class *model.PodClass, options feasible.Set) feasible.Set {
-	spread := func(c model.SpreadConstraint) bool { return c.Hard && c.TopologyKey == model.LabelZone }
-	if !slices.ContainsFunc(class.Spread, spread) {
-		return nil
-	}
+// that as a zone; nil where there are not both kinds among some options.
+func (k *compiler) inZones(options feasible.Set) feasible.Set {
 	if k.zoned == nil {
 		k.zoned = feasible.Full(len(k.space.Options))
 		for o := range k.space.Options {
