@@ -20,6 +20,9 @@ type Node struct {
 	Registered  bool
 	Initialized bool
 	Ready       bool
+	// Unready says that the node itself reports that it is not ready. Nodes in files often
+	// report neither.
+	Unready bool
 	// Disrupted nodes carry the taint with which a voluntary disruption begins.
 	Disrupted bool
 	Deleting  bool

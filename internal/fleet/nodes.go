@@ -162,6 +162,9 @@ type nodeDescriber struct {
 	features []string
 	// byDriver are as in model.Problem.
 	byDriver []string
+	// unclaimed are the NodePools by name where there is no NodeClaim at all, as in a file
+	// without them; nil otherwise.
+	unclaimed map[string]*Pool
 }
 
 // describe fills in the fields of a node that has its objects and nothing else.
@@ -169,6 +172,9 @@ func (d *nodeDescriber) describe(n *stateNode) {
 	switch {
 	case n.claim == nil:
 		n.describeUnmanaged()
+		if pool := d.unclaimed[n.pool]; pool != nil && !n.node.Initialized {
+			n.describeStarting(pool.StartupTaints)
+		}
 	case n.node == nil || !n.node.Registered:
 		n.describeUnregistered()
 	default:
@@ -236,12 +242,21 @@ func (n *stateNode) describeUnmanaged() {
 	n.capacity, n.allocatable = node.Capacity, node.Allocatable
 }
 
+// describeStarting is for a node of a NodePool whose NodeClaim is not known, without the label
+// of initialized nodes. It starts where it says that it is not ready, or has a taint of the
+// start. Nodes in files often say neither, and run pods.
+func (n *stateNode) describeStarting(startups []model.Taint) {
+	if left := settled(n.taints, startups); n.node.Unready || len(left) < len(n.taints) {
+		n.state, n.taints = model.NodeRegistered, left
+	}
+}
+
 // describeUnregistered is for a node that is bought and has not joined, or has
 // joined but does not carry its labels and taints yet.
 func (n *stateNode) describeUnregistered() {
 	c := n.claim
 	n.name, n.pool, n.state = c.Name, c.Pool, model.NodeLaunching
-	n.labels, n.taints = c.Labels, n.settled(c.Taints)
+	n.labels, n.taints = c.Labels, settled(c.Taints, c.StartupTaints)
 	n.capacity, n.allocatable = c.Capacity, c.Allocatable
 	if n.node != nil {
 		n.capacity, n.allocatable = n.node.Capacity.fill(c.Capacity), n.node.Allocatable.fill(c.Allocatable)
@@ -258,7 +273,7 @@ func (n *stateNode) describeRegistered() {
 		return
 	}
 	// A node that reboots comes back as it was, and what it drains may wait for it.
-	n.state, n.taints = model.NodeRegistered, n.settled(node.Taints)
+	n.state, n.taints = model.NodeRegistered, settled(node.Taints, c.StartupTaints)
 	n.capacity, n.allocatable = node.Capacity.fill(c.Capacity), node.Allocatable.fill(c.Allocatable)
 }
 
@@ -272,11 +287,11 @@ func (n *stateNode) countByDriver(resources []string) {
 	}
 }
 
-// settled are the taints that remain once the node is initialized.
-func (n *stateNode) settled(taints []model.Taint) []model.Taint {
+// settled are the taints that remain once a node with such startup taints is initialized.
+func settled(taints, startups []model.Taint) []model.Taint {
 	var left []model.Taint
 	for _, t := range taints {
-		startup := slices.ContainsFunc(n.claim.StartupTaints, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
+		startup := slices.ContainsFunc(startups, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
 		if !startup && !temporary(t) {
 			left = append(left, t)
 		}

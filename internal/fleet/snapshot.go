@@ -59,6 +59,14 @@ func (s *Snapshot) Claim(name string) *Claim {
 	return s.expected[name]
 }
 
+// unclaimed are the NodePools by name where there is no NodeClaim at all, nil otherwise.
+func (s *Snapshot) unclaimed() map[string]*Pool {
+	if len(s.claims)+len(s.expected) > 0 {
+		return nil
+	}
+	return s.pools
+}
+
 // Pools returns the NodePools by name.
 func (s *Snapshot) Pools() []*Pool {
 	return slices.SortedFunc(maps.Values(s.pools), func(a, b *Pool) int { return compare(a.Name, b.Name) })

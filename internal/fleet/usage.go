@@ -32,12 +32,12 @@ func (l *nodeLifecycle) poolOf(n *stateNode) string {
 
 // initialized reports whether the node can run pods.
 func (l *nodeLifecycle) initialized(n *stateNode) bool {
-	return n.node != nil && (n.node.Initialized || n.claim == nil)
+	return n.node != nil && (n.node.Initialized || n.claim == nil && n.state != model.NodeRegistered)
 }
 
 // ready reports whether the kubelet works. Nodes in files often do not say.
 func (l *nodeLifecycle) ready(n *stateNode) bool {
-	return n.node != nil && (n.node.Ready || n.claim == nil && l.unclaimed)
+	return n.node != nil && (n.node.Ready || n.claim == nil && l.unclaimed && !n.node.Unready)
 }
 
 // leaves reports whether the node is being removed already.

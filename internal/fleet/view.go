@@ -43,7 +43,7 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 	if err != nil {
 		return nil, err
 	}
-	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers})
+	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers, unclaimed: s.unclaimed()})
 	type load struct {
 		requests Amounts
 		pods     int

@@ -44,7 +44,7 @@ func node(n *corev1.Node) *fleet.Node {
 	}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			out.Ready = c.Status == corev1.ConditionTrue
+			out.Ready, out.Unready = c.Status == corev1.ConditionTrue, c.Status != corev1.ConditionTrue
 		} else if c.Type == conditionEvicted {
 			out.Evicted = c.Status == corev1.ConditionTrue
 		}
