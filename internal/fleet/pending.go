@@ -130,7 +130,7 @@ func (q *pendingPods) classes(volumes *volumeResolver, claims *deviceResolver) [
 			if d, problem = volumes.disksOf(p); problem != "" {
 				q.reject(p, Rejection{
 					Reason: model.ReasonVolumeTopology, Message: problem,
-					Fix: "Correct the volume claim, or create what it names; while it is being bound or deleted, wait.",
+					Fix: "Correct the volume claim, or create what it names; while it is being bound or deleted, or another pod uses it, wait.",
 				})
 				continue
 			}

@@ -30,19 +30,35 @@ type volumeResolver struct {
 	// users counts the pods that name each volume claim and have not ended. It is
 	// complete once pendingPods.sort has run.
 	users map[objectKey]int
+	// holders are the pods that use the claims which one pod may use at a time: the one that
+	// is bound, else the oldest that waits. They are complete when users is.
+	holders map[objectKey]*Pod
 }
 
 func newVolumeResolver(s *Snapshot, nodes *clusterNodes) *volumeResolver {
-	return &volumeResolver{claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes, users: map[objectKey]int{}}
+	return &volumeResolver{claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes, users: map[objectKey]int{}, holders: map[objectKey]*Pod{}}
 }
 
 // use counts the pod as a user of its volume claims.
 func (r *volumeResolver) use(p *Pod) {
-	for _, c := range p.Claims {
-		if !p.Terminal {
-			r.users[objectKey{p.Ref.Namespace, c}]++
+	for _, name := range p.Claims {
+		if p.Terminal {
+			continue
+		}
+		key := objectKey{p.Ref.Namespace, name}
+		r.users[key]++
+		if c := r.claims[key]; c != nil && c.OnePod && precedes(p, r.holders[key]) {
+			r.holders[key] = p
 		}
 	}
+}
+
+// precedes reports whether a pod uses a claim before another one, which may be nil.
+func precedes(p, other *Pod) bool {
+	if other == nil || (p.Node != "") != (other.Node != "") {
+		return other == nil || p.Node != ""
+	}
+	return older(p, other) < 0
 }
 
 // disksOf resolves the claims of a pod, or says why the pod cannot be placed
@@ -59,6 +75,9 @@ func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requiremen
 	for _, name := range p.Claims {
 		key := objectKey{p.Ref.Namespace, name}
 		driver, alternatives, problem := r.resolveClaim(key, places)
+		if holder := r.holders[key]; holder != nil && holder != p && problem == "" {
+			problem = fmt.Sprintf("is ReadWriteOncePod, and pod %s uses it", holder.Ref)
+		}
 		if problem != "" {
 			return disks{}, fmt.Sprintf("volume claim %q %s", name, problem)
 		}

@@ -19,6 +19,8 @@ type VolumeClaim struct {
 	NoClass  bool
 	Lost     bool
 	Deleting bool
+	// OnePod claims may be used by one pod at a time (access mode ReadWriteOncePod).
+	OnePod bool
 }
 
 // Volume is the record of a PersistentVolume.

@@ -3,6 +3,7 @@ package kube
 import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -49,6 +50,7 @@ func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
 		Class:     c.Annotations[betaClassName],
 		Lost:      c.Status.Phase == corev1.ClaimLost,
 		Deleting:  c.DeletionTimestamp != nil,
+		OnePod:    slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
 	}
 	if c.Spec.StorageClassName != nil {
 		out.Class, out.NoClass = *c.Spec.StorageClassName, *c.Spec.StorageClassName == ""
