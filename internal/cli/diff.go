@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -45,11 +49,42 @@ NodePool that the API server would refuse.`,
 	return cmd
 }
 
+// errNothingToCompare is that no file has what diff compares.
+var errNothingToCompare = errors.New("no NodePool or AKSNodeClass to compare: give one with -f FILE")
+
+// comparedKinds counts the NodePools and AKSNodeClasses of the files, and names the others
+// with their number, such as "2 Deployments".
+func comparedKinds(manifests []kube.Manifest) (compared int, others []string) {
+	counts := map[string]int{}
+	for i := range manifests {
+		switch o := manifests[i].Object.(type) {
+		case *v1.NodePool, *v1beta1.AKSNodeClass:
+			compared++
+		default:
+			counts[kindOf(o)]++
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		others = append(others, plural(counts[kind], kind))
+	}
+	return compared, others
+}
+
+// kindOf is the kind of an object: what it says, or its type.
+func kindOf(o client.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.TypeOf(o).Elem().Name()
+}
+
 // driftedNode is a node that would be replaced.
 type driftedNode struct {
 	Node     string `json:"node"`
 	NodePool string `json:"nodePool"`
 	Reason   string `json:"reason"`
+	// Stays is why it stays all the same; empty where it is replaced.
+	Stays string `json:"stays,omitempty"`
 }
 
 func (c *planCommand) runDiff(ctx context.Context, from []string) error {
@@ -60,7 +95,7 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 		return err
 	}
 	if len(c.input.files) == 0 {
-		return errors.New("no NodePool to compare: give one with -f FILE")
+		return errNothingToCompare
 	}
 	edited, err := (&inputFlags{files: c.input.files, catalogFlags: catalogFlags{region: c.input.region}}).read(ctx, c.streams.In)
 	if err != nil {
@@ -71,6 +106,13 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	}
 	if err := admitted(edited.manifests); err != nil {
 		return err
+	}
+	compared, others := comparedKinds(edited.manifests)
+	if compared == 0 {
+		return fmt.Errorf("%w; the files have %s", errNothingToCompare, cmp.Or(strings.Join(others, ", "), "no object"))
+	}
+	if len(others) > 0 {
+		sayNote(c.streams.Err, "not compared: %s", strings.Join(others, ", "))
 	}
 	c.input.files = from
 	read, err := c.input.read(ctx, c.streams.In)
@@ -96,6 +138,9 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	if change.source, err = after.source(ctx, c.input.catalogFlags); err != nil {
 		return err
 	}
+	if err := c.keepNodes(ctx, read, change, p); err != nil {
+		return err
+	}
 	then, err := c.outcome(ctx, read, change.source, change)
 	if err != nil {
 		return err
@@ -112,6 +157,26 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	if len(p.Suppose) > 0 {
 		return &command.ExitError{Code: 2}
 	}
+	return nil
+}
+
+// keepNodes leaves the drifted nodes which stay out of the change, and says of each why.
+func (c *planCommand) keepNodes(ctx context.Context, read *planInput, change *fleetChange, p *comparison) error {
+	if len(p.Drifted) == 0 {
+		return nil
+	}
+	reasons := map[string]string{}
+	for _, d := range p.Drifted {
+		reasons[d.Node] = d.Reason
+	}
+	stays, err := c.stays(ctx, read, change, reasons)
+	if err != nil {
+		return err
+	}
+	for i := range p.Drifted {
+		p.Drifted[i].Stays = stays[p.Drifted[i].Node]
+	}
+	change.without(stays)
 	return nil
 }
 
@@ -173,7 +238,7 @@ func (p *comparison) compare(read, edited *planInput) *fleetChange {
 		}
 		if reason != "" {
 			f.lost[node.Name] = true
-			p.Drifted = append(p.Drifted, driftedNode{node.Name, pool, reason})
+			p.Drifted = append(p.Drifted, driftedNode{Node: node.Name, NodePool: pool, Reason: reason})
 		}
 	}
 	slices.SortFunc(p.Drifted, func(x, y driftedNode) int { return strings.Compare(x.Node, y.Node) })

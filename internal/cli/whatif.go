@@ -437,7 +437,7 @@ func (p *comparison) write(w io.Writer, form string) error {
 			fmt.Fprintf(&out, "~ ... and %s\n", plural(len(p.Drifted)-most, "more node"))
 			break
 		}
-		fmt.Fprintf(&out, "~ %s (%s)\n", d.Node, d.Reason)
+		d.write(&out)
 	}
 	for i, buy := range slices.Sorted(maps.Keys(p.After.Buys)) {
 		if i == most {

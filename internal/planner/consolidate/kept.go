@@ -50,7 +50,7 @@ func (k keeping) explain(n int32) *model.KeptNode {
 			"%s costs %s and its pods have room elsewhere only together with other moves.", name, node.Price)
 	}
 	left := unplaceable{b.st}
-	pods := left.summary()
+	pods, fit := left.summary()
 	before := b.st.Price()
 	due := model.Money(node.EvictionCost) + b.p.Input.Terms.LeastSaving(node.Price)
 	if b.eval.Buyer.NoSpot {
@@ -67,10 +67,10 @@ func (k keeping) explain(n int32) *model.KeptNode {
 	}
 	cost := b.st.Price() - before
 	if cost < node.Price {
-		return compiled.Keep(int(n), model.ReasonSmallSaving, "%s of %s fit on no other node, and the cheapest machines for "+
+		return compiled.Keep(int(n), model.ReasonSmallSaving, "%s of %s %s on no other node, and the cheapest machines for "+
 			"them cost %s; with that, giving %s back saves %s of %s, and it would have to save %s.",
-			pods, name, cost, name, node.Price-cost, node.Price, due)
+			pods, name, fit, cost, name, node.Price-cost, node.Price, due)
 	}
 	return compiled.Keep(int(n), model.ReasonNoCheaper,
-		"%s of %s fit on no other node, and the cheapest machines for them cost %s; %s costs %s.", pods, name, cost, name, node.Price)
+		"%s of %s %s on no other node, and the cheapest machines for them cost %s; %s costs %s.", pods, name, fit, cost, name, node.Price)
 }

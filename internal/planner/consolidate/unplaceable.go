@@ -24,8 +24,8 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 		if count == 0 {
 			continue
 		}
-		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s fit on no other node and on no machine that can be bought",
-			compiled.Plural(int(count), "pod"), p.Owner(class), name)
+		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s %s on no other node and on no machine that can be bought",
+			compiled.Plural(int(count), "pod"), p.Owner(class), name, compiled.Fit(int(count)))
 		for _, cp := range p.Input.Usages[n].Pods {
 			if p.FirstMovable+cp.Class == int(class) && len(cp.Pods) > 0 {
 				why.Pod = p.Input.Movable[cp.Class].Pods[cp.Pods[0]]
@@ -45,21 +45,21 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 }
 
 // summary names the unplaced pods: "3 pods of deployment web and 2 other groups".
-func (u unplaceable) summary() string {
-	text, classes := "", 0
+func (u unplaceable) summary() (text, fit string) {
+	classes := 0
 	for _, class := range u.st.Unplaced.Classes() {
 		n := u.st.Unplaced.Of(class)
 		if n == 0 {
 			continue
 		}
 		if classes++; classes == 1 {
-			text = fmt.Sprintf("%s of %s", compiled.Plural(int(n), "pod"), u.st.Problem.Owner(class))
+			text, fit = fmt.Sprintf("%s of %s", compiled.Plural(int(n), "pod"), u.st.Problem.Owner(class)), compiled.Fit(int(n))
 		}
 	}
 	if classes > 1 {
-		text += fmt.Sprintf(" and %s", compiled.Plural(classes-1, "other group"))
+		text, fit = text+fmt.Sprintf(" and %s", compiled.Plural(classes-1, "other group")), compiled.Fit(classes)
 	}
-	return text
+	return text, fit
 }
 
 // exhausted is the limit or quota that keeps a new node for a pod of the class from

@@ -66,6 +66,14 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// Fit is what so many pods do: one fits, two fit.
+func Fit(pods int) string {
+	if pods == 1 {
+		return "fits"
+	}
+	return "fit"
+}
+
 // FormatTime prints a moment as messages name it.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
+)
+
+// stays says of nodes which an edit makes drift, by name, why they stay all the same, as long
+// as what keeps them does: their own annotation, those of their pods, PodDisruptionBudgets, a
+// frozen NodePool, or that their pods would find no other place. Budgets of NodePools keep no
+// node, they only make it wait. reasons are why the nodes drift; change has the edited
+// NodePools and what is sold then.
+func (c *planCommand) stays(ctx context.Context, read *planInput, change *fleetChange, reasons map[string]string) (map[string]string, error) {
+	start := c.now()
+	elapsed := func() time.Duration { return c.now().Sub(start) }
+	store := (&fleetChange{pools: change.pools}).apply(read)
+	input, err := store.Snapshot().Disruption(ctx, change.source, fleet.DisruptionOptions{
+		Options:   fleet.Options{Now: start, Policy: c.policy(elapsed)},
+		Unclaimed: !c.input.live(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := input.Disruption
+	for i := range d.Policies {
+		d.Policies[i].Allowed, d.Policies[i].Never = nil, true
+	}
+	for i := range d.Usages {
+		d.Usages[i].Drift = reasons[input.Problem.Nodes[i].Name]
+	}
+	out := map[string]string{}
+	for _, kept := range consolidate.Plan(d).Kept {
+		if name := input.Problem.Nodes[kept.Node].Name; reasons[name] != "" && lasts(kept.Reason) {
+			out[name] = kept.Message
+		}
+	}
+	return out, nil
+}
+
+// lasts reports whether a reason keeps a drifted node for longer than other nodes take to go.
+// All others say that the node waits for its turn, or what consolidation thinks of it.
+func lasts(reason model.Reason) bool {
+	switch reason {
+	case model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
+		model.ReasonKeptForWaiting, model.ReasonReceivesPods, model.ReasonNeverConsolidate, model.ReasonNotQuiet, model.ReasonPolicy,
+		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced:
+		return false
+	}
+	return true
+}
+
+// without is the change without the loss of nodes which stay.
+func (f *fleetChange) without(stays map[string]string) {
+	maps.DeleteFunc(f.lost, func(node string, _ bool) bool { return stays[node] != "" })
+}
+
+// write prints a drifted node: "~" where it is replaced, "=" with the reason where it stays.
+func (d *driftedNode) write(w io.Writer) {
+	if d.Stays == "" {
+		fmt.Fprintf(w, "~ %s (%s)\n", d.Node, d.Reason)
+		return
+	}
+	fmt.Fprintf(w, "= %s (%s) stays:\n", d.Node, d.Reason)
+	for _, line := range wrapIndented("    " + d.Stays) {
+		fmt.Fprintln(w, line)
+	}
+}
