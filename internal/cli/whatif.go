@@ -154,6 +154,9 @@ func (s *suppositions) change(read *planInput, source *offline.Source) (*fleetCh
 	if err := s.loseNodes(read, f); err != nil {
 		return nil, err
 	}
+	if err := s.loseZones(read, source, f); err != nil {
+		return nil, err
+	}
 	edit, err := s.editPrices(f)
 	if err != nil {
 		return nil, err
@@ -179,14 +182,14 @@ func (s *suppositions) down(zone string) bool {
 
 // loseNodes finds the nodes that are gone.
 func (s *suppositions) loseNodes(read *planInput, f *fleetChange) error {
-	var names, zones []string
+	var names []string
 	for _, o := range read.objects {
 		node, is := o.(*corev1.Node)
 		if !is {
 			continue
 		}
 		zone := node.Labels[corev1.LabelTopologyZone]
-		names, zones = append(names, node.Name), append(zones, zone)
+		names = append(names, node.Name)
 		spot := node.Labels[v1.CapacityTypeLabelKey] == v1.CapacityTypeSpot || node.Labels[offline.LabelPriority] == "spot"
 		if slices.Contains(s.lost, node.Name) || s.down(zone) || s.noSpot && spot {
 			f.lost[node.Name] = true
@@ -199,16 +202,44 @@ func (s *suppositions) loseNodes(read *planInput, f *fleetChange) error {
 		}
 		f.words = append(f.words, "node "+name+" is gone")
 	}
-	for _, zone := range s.zones {
-		if _, err := strconv.Atoi(zone); err != nil && !strings.Contains(zone, "-") {
-			slices.Sort(zones)
-			return fmt.Errorf("--zone-down: got %q, must be a zone such as 1 or eastus-1; the nodes are in %s", zone,
-				cmp.Or(strings.Join(slices.Compact(zones), ", "), "none"))
-		}
-		f.words = append(f.words, "zone "+zone+" is down")
-	}
 	if s.noSpot {
 		f.words = append(f.words, "there is no spot machine")
+	}
+	return nil
+}
+
+// loseZones names the zones that are down. One in which no node is and nothing is sold is
+// mistyped: that all stays as it is would be no answer.
+func (s *suppositions) loseZones(read *planInput, source *offline.Source, f *fleetChange) error {
+	if len(s.zones) == 0 {
+		return nil
+	}
+	zones := map[string]bool{}
+	for _, o := range read.objects {
+		if node, is := o.(*corev1.Node); is {
+			zones[node.Labels[corev1.LabelTopologyZone]] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(read.pools)) {
+		catalog := source.ForPool(name)
+		if catalog == nil {
+			continue
+		}
+		for i := range catalog.InstanceTypes {
+			for j := range catalog.InstanceTypes[i].Offerings {
+				zones[catalog.InstanceTypes[i].Offerings[j].Zone] = true
+			}
+		}
+	}
+	delete(zones, "")
+	delete(zones, model.NoZone)
+	known := slices.Sorted(maps.Keys(zones))
+	for _, zone := range s.zones {
+		if !slices.ContainsFunc(known, func(k string) bool { return k == zone || strings.HasSuffix(k, "-"+zone) }) {
+			return fmt.Errorf("--zone-down: got %q, must be a zone such as 1 or eastus-1; there are %s", zone,
+				cmp.Or(strings.Join(known, ", "), "none"))
+		}
+		f.words = append(f.words, "zone "+zone+" is down")
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	for _, l := range lines {
 		if ttl := min(l.Until.Sub(now), longestTTL); ttl > 0 {
 			s := subject{size: l.Size, family: l.Family, place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
-			o.put(s, l.MinVCPUs, ttl, cause{cmp.Or(l.Why, "a refusal"), l.Quota})
+			o.put(s, l.MinVCPUs, ttl, cause{why: cmp.Or(l.Why, "a refusal"), quota: l.Quota})
 		}
 	}
 	return nil

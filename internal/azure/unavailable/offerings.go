@@ -55,6 +55,8 @@ type cause struct {
 	why string
 	// quota says that a quota of the subscription is used up.
 	quota bool
+	// scarce says that many sizes were refused and the others not asked for.
+	scarce bool
 }
 
 // Entry is what the cache holds about one subject, for people and for other
@@ -79,6 +81,8 @@ type Offerings struct {
 	// inARow counts the refusals of a size in a zone that rule nothing out, since the
 	// last machine there.
 	inARow map[subject]int
+	// scarcities are by place.
+	scarcities map[string]*scarcity
 	// next is when the first entry ends; zero when there is none.
 	next time.Time
 	// revision counts the changes of what Unavailable answers.
@@ -87,7 +91,7 @@ type Offerings struct {
 
 // New returns an empty cache that reads the time from now.
 func New(now func() time.Time) *Offerings {
-	return &Offerings{now: now, entries: map[subject]entry{}, inARow: map[subject]int{}}
+	return &Offerings{now: now, entries: map[subject]entry{}, inARow: map[subject]int{}, scarcities: map[string]*scarcity{}}
 }
 
 // MarkUnavailable records a refusal, as the row of its kind in [Refusals] says.
@@ -96,7 +100,8 @@ func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 	if r.Reaction == GiveUp && r.Kind != Throttled && r.Kind != SubnetFull {
 		o.repeated(f, a)
 	}
-	place, ttl, why := r.Place.of(a), r.TTL.of(f, a), cause{f.Code, r.quota()}
+	o.count(f, a)
+	place, ttl, why := r.Place.of(a), r.TTL.of(f, a), cause{why: f.Code, quota: r.quota()}
 	for _, t := range r.CapacityTypes.of(a) {
 		size := subject{size: a.SKU.Name, place: place, capacityType: t}
 		family := subject{family: a.SKU.Family, place: place, capacityType: t}
@@ -141,6 +146,9 @@ func (o *Offerings) MarkLaunched(size, zone string, capacityType model.CapacityT
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.inARow, subject{size: size, place: zone, capacityType: capacityType})
+	if capacityType == model.Spot {
+		o.plenty(zone)
+	}
 }
 
 // of is the place of the entries that a refused attempt leaves.
@@ -277,6 +285,9 @@ func (o *Offerings) Forget(name string) int {
 	defer o.mu.Unlock()
 	o.expire()
 	before := len(o.entries)
+	if name != "" {
+		o.forgetScarcity()
+	}
 	maps.DeleteFunc(o.entries, func(s subject, _ entry) bool {
 		return name == "*" || name != "" && (strings.EqualFold(s.size, name) || strings.EqualFold(s.family, name))
 	})

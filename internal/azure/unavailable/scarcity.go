@@ -1,0 +1,90 @@
+package unavailable
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Where size after size is sold out as spot, the sizes that were not asked for are likely to
+// be, too. A NodePool of spot machines would ask for hundreds of them, a few in each launch,
+// before another one of lower weight buys. So after ScarceSizes different ones in a row in one
+// place no spot machine is asked for there for ScarceTTL, and after that ScarceAgain more
+// are enough.
+const (
+	ScarceSizes = 10
+	ScarceAgain = 5
+	ScarceTTL   = 3 * time.Minute
+	// scarceWithin is how long after the last of them refusals count as in a row.
+	scarceWithin = 10 * time.Minute
+)
+
+// scarcity counts the different sizes that were refused in one place as spot machines since
+// the last such machine was made.
+type scarcity struct {
+	sizes map[string]bool
+	// most is how many are enough, last when the last one was refused.
+	most int
+	last time.Time
+}
+
+// scarce reports whether Azure has no room for the size, which says something about others.
+func (r *Refusal) scarce() bool {
+	switch r.Kind {
+	case SKUNotAvailable, ZonalAllocation, Allocation, OverconstrainedZonal, Overconstrained:
+		return true
+	}
+	return false
+}
+
+// count counts a size that Azure has no room for, in the place of its entry.
+func (o *Offerings) count(f *Failure, a Attempt) {
+	if a.CapacityType != model.Spot || !f.refusal.scarce() {
+		return
+	}
+	place := f.refusal.Place.of(a)
+	o.mu.Lock()
+	now := o.now()
+	s := o.scarcities[place]
+	if s == nil || now.Sub(s.last) > scarceWithin {
+		s = &scarcity{sizes: map[string]bool{}, most: ScarceSizes}
+		o.scarcities[place] = s
+	}
+	s.sizes[a.SKU.Name], s.last = true, now
+	enough := len(s.sizes) >= s.most
+	if enough {
+		clear(s.sizes)
+		s.most = ScarceAgain
+	}
+	o.mu.Unlock()
+	if enough {
+		why := fmt.Sprintf("%s for one spot size after the other", f.Code)
+		o.put(subject{place: place, capacityType: model.Spot}, 0, ScarceTTL, cause{why: why, scarce: true})
+	}
+}
+
+// plenty forgets that spot machines are scarce in a zone, since one was made there. The caller
+// holds mu.
+func (o *Offerings) plenty(zone string) {
+	places := []string{zone, anyZone}
+	if zone == instancetype.RegionalZone {
+		places = places[:1]
+	}
+	for _, place := range places {
+		delete(o.scarcities, place)
+		if s := (subject{place: place, capacityType: model.Spot}); o.entries[s].scarce {
+			delete(o.entries, s)
+			o.revision++
+		}
+	}
+}
+
+// forgetScarcity forgets that spot machines are scarce anywhere, since a person wants to ask
+// again. The caller holds mu.
+func (o *Offerings) forgetScarcity() {
+	clear(o.scarcities)
+	maps.DeleteFunc(o.entries, func(_ subject, x entry) bool { return x.scarce })
+}
