@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -17,7 +18,9 @@ import (
 // frozen NodePool, or that their pods would find no other place. Budgets of NodePools keep no
 // node, they only make it wait. reasons are why the nodes drift; change has the edited
 // NodePools and what is sold then.
-func (c *planCommand) stays(ctx context.Context, read *planInput, change *fleetChange, reasons map[string]string) (map[string]string, error) {
+func (c *planCommand) stays(
+	ctx context.Context, read *planInput, change *fleetChange, reasons map[string]string,
+) (map[string]string, error) {
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	store := (&fleetChange{pools: change.pools}).apply(read)
@@ -47,13 +50,11 @@ func (c *planCommand) stays(ctx context.Context, read *planInput, change *fleetC
 // lasts reports whether a reason keeps a drifted node for longer than other nodes take to go.
 // All others say that the node waits for its turn, or what consolidation thinks of it.
 func lasts(reason model.Reason) bool {
-	switch reason {
-	case model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
+	return !slices.Contains([]model.Reason{
+		model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
 		model.ReasonKeptForWaiting, model.ReasonReceivesPods, model.ReasonNeverConsolidate, model.ReasonNotQuiet, model.ReasonPolicy,
-		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced:
-		return false
-	}
-	return true
+		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced,
+	}, reason)
 }
 
 // without is the change without the loss of nodes which stay.

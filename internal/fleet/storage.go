@@ -36,7 +36,10 @@ type volumeResolver struct {
 }
 
 func newVolumeResolver(s *Snapshot, nodes *clusterNodes) *volumeResolver {
-	return &volumeResolver{claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes, users: map[objectKey]int{}, holders: map[objectKey]*Pod{}}
+	return &volumeResolver{
+		claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes,
+		users: map[objectKey]int{}, holders: map[objectKey]*Pod{},
+	}
 }
 
 // use counts the pod as a user of its volume claims.

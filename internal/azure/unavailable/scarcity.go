@@ -3,6 +3,7 @@ package unavailable
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
@@ -33,11 +34,7 @@ type scarcity struct {
 
 // scarce reports whether Azure has no room for the size, which says something about others.
 func (r *Refusal) scarce() bool {
-	switch r.Kind {
-	case SKUNotAvailable, ZonalAllocation, Allocation, OverconstrainedZonal, Overconstrained:
-		return true
-	}
-	return false
+	return slices.Contains([]Kind{SKUNotAvailable, ZonalAllocation, Allocation, OverconstrainedZonal, Overconstrained}, r.Kind)
 }
 
 // count counts a size that Azure has no room for, in the place of its entry.
