@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +48,7 @@ type Expanded struct {
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
 		present:    map[ownerKey]int{},
+		names:      podNames{},
 		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 		claims:     map[client.ObjectKey]bool{},
 		spaces:     map[string]bool{},
@@ -64,6 +64,11 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	}
 	for i := range manifests {
 		e.survey(manifests[i].Object)
+	}
+	for i := range manifests {
+		if s, is := manifests[i].Object.(*appsv1.StatefulSet); is {
+			e.reserve(s)
+		}
 	}
 	e.buffers = newBufferExpander(e, manifests)
 	for i := range manifests {
@@ -97,6 +102,7 @@ type expander struct {
 	// present counts the pods that the input holds, by every name of their
 	// workload.
 	present    map[ownerKey]int
+	names      podNames
 	controlled map[ownerKey]bool
 	priorities map[string]int32
 	byDefault  string
@@ -153,9 +159,10 @@ func (e *expander) survey(o client.Object) {
 // apart, as pod-template-hash does for Deployments.
 const rolloutHash = "rollouts-pod-template-hash"
 
-// surveyPod counts a pod for the workloads that it belongs to.
+// surveyPod notes the name of a pod, and counts it for the workloads that it belongs to.
 func (e *expander) surveyPod(o *corev1.Pod) {
-	if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed || o.DeletionTimestamp != nil {
+	e.names[client.ObjectKeyFromObject(o)] = o
+	if hasGone(o) {
 		return
 	}
 	owners := map[ownerKey]bool{}
@@ -260,12 +267,13 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.path, err)
 		}
+		var numbers []string
 		for n := range t.pods {
-			if have--; have >= 0 {
-				continue
+			if have--; have < 0 {
+				numbers = append(numbers, fmt.Sprintf("%d-%d", i, n))
 			}
-			e.addPod(podFrom(u, kind, fmt.Sprintf("%s-%d-%d", u.GetName(), i, n), template))
 		}
+		e.addNumbered(u, kind, numbers, template)
 	}
 	if len(templates.unclear) > 0 {
 		return fmt.Errorf("its pods are not planned for, as nap cannot tell them from %s; give the objects that it makes, or its pods",
@@ -309,10 +317,7 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 	if err != nil {
 		return err
 	}
-	width := len(strconv.Itoa(max(0, replicas-1)))
-	for i := have; i < replicas; i++ {
-		e.addPod(podFrom(o, kind, fmt.Sprintf("%s-%0*d", o.GetName(), width, i), template))
-	}
+	e.addNumbered(o, kind, numbersTo(have, replicas), template)
 	return nil
 }
 
@@ -326,8 +331,12 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if err != nil {
 		return err
 	}
-	for i := e.present[ownerKey{o.Namespace, "StatefulSet", o.Name}]; i < replicas; i++ {
-		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), template)
+	for i := range replicas {
+		name := ordinalName(o, i)
+		if !e.lacksOrdinal(o, name) {
+			continue
+		}
+		pod := podFrom(o, "StatefulSet", name, template)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {
 			t := &o.Spec.VolumeClaimTemplates[j]

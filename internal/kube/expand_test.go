@@ -109,6 +109,26 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 			{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, controller: true, uid: u}]}, spec: {replicas: 2, template: ` + template + `}},
 			{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {containers: [{name: c}]}}]}`,
 			[]string{"d-1", "d-abc-x"}},
+		{"workloads of different kinds may have one name, and a StatefulSet's pods have the names that they will have",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: r}, spec: {replicas: 2, template: ` + template + "}}\n---\n" +
+				`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: r}, spec: {replicas: 1, template: ` + template + "}}\n---\n" +
+				`{apiVersion: batch/v1, kind: Job, metadata: {name: r}, spec: {template: ` + template + `}}`,
+			[]string{"r-0", "r-deployment-0", "r-deployment-1", "r-job-0"}},
+		{"pods of the input keep their names", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: r}, spec: {template: ` + template +
+			"}}\n---\n" + `{apiVersion: v1, kind: Pod, metadata: {name: r-0}, spec: {containers: [{name: c}]}}`,
+			[]string{"r-0", "r-deployment-0"}},
+		{"a StatefulSet lacks the ordinals that are not there", `{apiVersion: v1, kind: List, items: [
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, template: ` + template + `, volumeClaimTemplates: [{metadata: {name: data}}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-1, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-2, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-7, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}]}`,
+			[]string{"data-s-0", "s-0", "s-1", "s-2", "s-7"}},
+		{"a StatefulSet's ordinals may start later", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, ` +
+			`ordinals: {start: 5}, template: ` + template + `}}`, []string{"s-5", "s-6"}},
+		{"a StatefulSet adopts a pod that it selects, and waits for the name of another", `{apiVersion: v1, kind: List, items: [
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: ` + template + `}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-0, labels: {a: b}}, spec: {containers: [{name: c}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-1}, spec: {containers: [{name: c}]}}]}`, []string{"s-0", "s-1", "s-2"}},
 		{"a claim that is there is not made again", `{apiVersion: v1, kind: List, items: [
 			{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-s-0}},
 			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {template: ` +
@@ -134,6 +154,19 @@ func TestExpandSkipsRunningPods(t *testing.T) {
 		running...)
 	if want := []string{"d-1", "d-2"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestExpandNotesANameThatIsTaken(t *testing.T) {
+	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
+		{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {selector: {matchLabels: {a: b}}, template: {spec: {containers: [{name: c}]}}}},
+		{apiVersion: v1, kind: Pod, metadata: {name: s-0}, spec: {containers: [{name: c}]}}]}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"StatefulSet default/s: its pod s-0 is not planned: another pod has that name"}
+	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
+		t.Errorf("notes differ (-want +got):\n%s", diff)
 	}
 }
 
