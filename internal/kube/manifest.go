@@ -424,10 +424,12 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
+// namespaced reports whether objects of this kind, of those that planning reads, are in a
+// namespace.
 func namespaced(o client.Object) bool {
 	switch o.(type) {
 	case *corev1.Pod, *corev1.Service, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
-		*corev1.PersistentVolumeClaim, *corev1.LimitRange,
+		*corev1.PersistentVolumeClaim, *corev1.LimitRange, *resourcev1.ResourceClaim, *resourcev1.ResourceClaimTemplate,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true
