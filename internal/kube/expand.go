@@ -17,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -454,20 +455,60 @@ func requestLimits(s *corev1.PodSpec) {
 		}
 	}
 	if s.Resources != nil {
-		defaultRequests(s.Resources)
+		defaultPodResources(s)
 	}
 }
 
-func defaultRequests(r *corev1.ResourceRequirements) {
-	for name, limit := range r.Limits {
-		if _, set := r.Requests[name]; set {
+// defaultPodResources sets what a pod as a whole asks for, of each resource that it does not
+// say itself: where it has a limit of any resource, what its containers ask for together, or
+// else the limit of this resource. Huge pages cannot be shared, so that their limit is what
+// the containers are limited to.
+func defaultPodResources(s *corev1.PodSpec) {
+	pod, whole := &corev1.Pod{Spec: *s}, s.Resources
+	if len(whole.Limits)+len(whole.Requests) == 0 {
+		return
+	}
+	limits := resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{})
+	for name := range limits {
+		if _, requested := whole.Requests[name]; requested || !isHugePages(name) {
+			delete(limits, name)
+		}
+	}
+	whole.Limits = withMissing(whole.Limits, limits)
+	if len(whole.Limits) == 0 {
+		return
+	}
+	requests := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	for name := range requests {
+		if !resourcehelper.IsSupportedPodLevelResource(name) || isHugePages(name) {
+			delete(requests, name)
+		}
+	}
+	whole.Requests = withMissing(whole.Requests, requests)
+	defaultRequests(whole)
+}
+
+// isHugePages reports whether a resource is huge pages of some size.
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// withMissing is a list with the amounts of another for what it does not name.
+func withMissing(list, others corev1.ResourceList) corev1.ResourceList {
+	for name, amount := range others {
+		if _, set := list[name]; set {
 			continue
 		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
+		if list == nil {
+			list = corev1.ResourceList{}
 		}
-		r.Requests[name] = limit
+		list[name] = amount
 	}
+	return list
+}
+
+func defaultRequests(r *corev1.ResourceRequirements) {
+	r.Requests = withMissing(r.Requests, r.Limits)
 }
 
 func withNameLabel(n *corev1.Namespace) *corev1.Namespace {
