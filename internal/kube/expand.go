@@ -84,10 +84,10 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 }
 
 // Due is a CronJob as the Job that it starts when its time comes, and nil for all other
-// objects.
+// objects, and for CronJobs that start none: they are suspended, or would be refused.
 func Due(o client.Object) client.Object {
 	cron, is := o.(*batchv1.CronJob)
-	if !is {
+	if !is || isTrue(cron.Spec.Suspend) || refusedWorkload(cron) != nil {
 		return nil
 	}
 	job := &batchv1.Job{Spec: *cron.Spec.JobTemplate.Spec.DeepCopy()}
@@ -182,6 +182,9 @@ func (e *expander) surveyPod(o *corev1.Pod) {
 }
 
 func (e *expander) add(o client.Object) error {
+	if err := refusedWorkload(o); err != nil {
+		return err
+	}
 	switch o := o.(type) {
 	case *corev1.Pod:
 		pod := o.DeepCopy()
@@ -211,7 +214,9 @@ func (e *expander) add(o client.Object) error {
 	case *batchv1.Job:
 		return e.addJob(o)
 	case *batchv1.CronJob:
-		if o.Spec.Suspend == nil || !*o.Spec.Suspend {
+		if isTrue(o.Spec.Suspend) {
+			e.note("CronJob %s/%s: is suspended, its pods are not planned", o.Namespace, o.Name)
+		} else {
 			e.note("CronJob %s/%s: its %d pods are planned only when it is due (%s); --due plans them now",
 				o.Namespace, o.Name, jobPods(&o.Spec.JobTemplate.Spec, 0), o.Spec.Schedule)
 		}
@@ -433,11 +438,17 @@ func (e *expander) admit(namespace string, s *corev1.PodSpec) error {
 }
 
 func (e *expander) addJob(job *batchv1.Job) error {
-	if e.hasController(job) || job.Spec.Suspend != nil && *job.Spec.Suspend || hasEnded(job) {
+	if e.hasController(job) || hasEnded(job) {
+		return nil
+	}
+	if isTrue(job.Spec.Suspend) {
+		e.note("Job %s/%s: is suspended, its pods are not planned", job.Namespace, job.Name)
 		return nil
 	}
 	return e.addReplicas(job, "Job", jobPods(&job.Spec, int(job.Status.Succeeded)), &job.Spec.Template)
 }
+
+func isTrue(set *bool) bool { return set != nil && *set }
 
 // hasEnded reports whether a Job starts no more pods.
 func hasEnded(job *batchv1.Job) bool {

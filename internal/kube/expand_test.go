@@ -126,7 +126,7 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 		{"a StatefulSet's ordinals may start later", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, ` +
 			`ordinals: {start: 5}, template: ` + template + `}}`, []string{"s-5", "s-6"}},
 		{"a StatefulSet adopts a pod that it selects, and waits for the name of another", `{apiVersion: v1, kind: List, items: [
-			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: ` + template + `}},
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}}},
 			{apiVersion: v1, kind: Pod, metadata: {name: s-0, labels: {a: b}}, spec: {containers: [{name: c}]}},
 			{apiVersion: v1, kind: Pod, metadata: {name: s-1}, spec: {containers: [{name: c}]}}]}`, []string{"s-0", "s-1", "s-2"}},
 		{"a claim that is there is not made again", `{apiVersion: v1, kind: List, items: [
@@ -159,12 +159,60 @@ func TestExpandSkipsRunningPods(t *testing.T) {
 
 func TestExpandNotesANameThatIsTaken(t *testing.T) {
 	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
-		{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {selector: {matchLabels: {a: b}}, template: {spec: {containers: [{name: c}]}}}},
+		{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}}},
 		{apiVersion: v1, kind: Pod, metadata: {name: s-0}, spec: {containers: [{name: c}]}}]}`), "file")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"StatefulSet default/s: its pod s-0 is not planned: another pod has that name"}
+	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
+		t.Errorf("notes differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestWorkloadsThatAServerRefuses(t *testing.T) {
+	const spec = `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: c}]}}}}`
+	const labels = `spec.template.metadata.labels: got "a=c", must match spec.selector, a=b`
+	const removed = "which no API server serves any more, use: apps/v1"
+	for text, want := range map[string]string{
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, ` + spec:                   "Deployment default/d: " + labels,
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: d}, ` + spec:                  "StatefulSet default/d: " + labels,
+		`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d}, ` + spec:                   "ReplicaSet default/d: " + labels,
+		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, ` + spec:                    "DaemonSet default/d: " + labels,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, uid: u}, ` + spec:           "",
+		`{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: d}, ` + spec:        `Deployment d: apiVersion: got "extensions/v1beta1", ` + removed,
+		`{apiVersion: apps/v1beta2, kind: StatefulSet, metadata: {name: d}, ` + spec:             `StatefulSet d: apiVersion: got "apps/v1beta2", ` + removed,
+		`{apiVersion: batch/v1, kind: CronJob, metadata: {name: d}, spec: {schedule: "@daily"}}`: "",
+		`{apiVersion: batch/v1, kind: CronJob, metadata: {name: d}, spec: {schedule: "at night"}}`: "" +
+			`CronJob default/d: spec.schedule: got "at night", must be a schedule such as "*/5 * * * *" or "@daily": ` +
+			`expected exactly 5 fields, found 2: [at night]`,
+	} {
+		manifests, err := Decode(strings.NewReader(text), "file")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		for _, err := range Expand(manifests).Problems {
+			got += err.Error()
+		}
+		if got = strings.TrimPrefix(got, "file: document 1: "); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestSuspendedJobsAreNotPlanned(t *testing.T) {
+	const template = `template: {spec: {containers: [{name: c}]}}`
+	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
+		{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, `+template+`}},
+		{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {suspend: true, schedule: "@daily", jobTemplate: {spec: {`+template+`}}}}]}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Due(manifests[1].Object) != nil {
+		t.Error("a suspended CronJob is due")
+	}
+	want := []string{"Job default/j: is suspended, its pods are not planned", "CronJob default/c: is suspended, its pods are not planned"}
 	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
 		t.Errorf("notes differ (-want +got):\n%s", diff)
 	}
