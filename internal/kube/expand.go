@@ -240,6 +240,9 @@ func (e *expander) add(o client.Object) error {
 		return e.buffers.add(o)
 	case *unstructured.Unstructured:
 		e.out.Objects = append(e.out.Objects, o)
+		if o.GetKind() == "ResourceQuota" && o.GetAPIVersion() == "v1" {
+			e.note("ResourceQuota %s: is not applied, pods beyond it are planned, too", qualified(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault), o.GetName()))
+		}
 		return e.addForeign(o)
 	}
 	e.out.Objects = append(e.out.Objects, o)

@@ -142,3 +142,19 @@ func TestPodLevelRequestsThatTheServerFillsIn(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsForWindowsNeedItsNodes(t *testing.T) {
+	windows := model.Requirements{{Key: corev1.LabelOSStable, Operator: model.In, Values: []string{"windows"}}}
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		want model.Requirements
+	}{
+		"windows":               {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, windows},
+		"linux":                 {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, nil},
+		"windows with selector": {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}, NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}, windows},
+	} {
+		if diff := cmp.Diff(c.want, newInterner(Settings{}).pod(&corev1.Pod{Spec: c.spec}, false).Spec.NodeRequirements); diff != "" {
+			t.Errorf("%s: requirements differ (-want +got):\n%s", name, diff)
+		}
+	}
+}
