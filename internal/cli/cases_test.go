@@ -45,6 +45,18 @@ func inputCases() map[string]inputCase {
 			`3 of 3.86`, // nothing counts twice: 30 by the LimitRange, 4 of the Rollout, 6 of the Job, 3 of podlevel, 6 of inits
 		}, unsaid: []string{`4 of Job|5 of Job`}},
 		"overlaid price": {args: "plan -f nodeoverlay-price-and-capacity", code: 2, said: []string{`Standard_E4s_v5 .* \$0.052/h`}},
+		"workloads of two kinds with one name": {args: "plan -f workloads-of-one-name", code: 2, said: []string{
+			`2 of default/redis, 2 of StatefulSet default/redis`,
+		}},
+		"the Deployment of two workloads with one name": {args: "explain deploy/redis -f workloads-of-one-name", said: []string{
+			`Deployment default/redis: 2 of 2 pods wait, and all get a place`,
+		}},
+		"two workloads of one name": {args: "explain workload redis -f workloads-of-one-name", code: 1, said: []string{
+			`default/redis may be Deployment default/redis or StatefulSet default/redis; give the kind`, `nap explain deployment/redis`,
+		}},
+		"more pods of one of two workloads": {args: "what-if --scale redis=5 -f workloads-of-one-name", code: 1, said: []string{
+			`redis may be Deployment default/redis or StatefulSet default/redis; give the kind, too: --scale 'Deployment default/redis=NUMBER'`,
+		}},
 		"labels of EKS": {args: "plan -f nodepool-eks-labels", code: 1, said: []string{
 			`instance-category", which Azure does not have, use: karpenter.azure.com/sku-family`,
 			`instance-generation", which Azure does not have, use: karpenter.azure.com/sku-version`,

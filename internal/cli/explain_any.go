@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -224,7 +225,10 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 	if err := made.read.sayOffline(&c.plan.streams, c.output); err != nil {
 		return err
 	}
-	owner, refs := made.podsOf(kind, c.qualified(name))
+	owner, refs, err := made.podsOf(kind, c.qualified(name))
+	if err != nil {
+		return err
+	}
 	if len(refs) == 0 {
 		return fmt.Errorf("no pod of a %s %s; nap plan -o wide lists all", strings.ToLower(kind), c.qualified(name))
 	}
@@ -241,17 +245,27 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 	return nil
 }
 
-// podsOf are the pods of a workload, by name, and what it is called.
-func (m *madePlan) podsOf(kind, full string) (owner string, refs []model.PodRef) {
+// podsOf are the pods of a workload, by name, and what it is called. It fails where workloads
+// of several kinds have the name.
+func (m *madePlan) podsOf(kind, full string) (owner string, refs []model.PodRef, err error) {
+	owners := map[string]bool{}
 	for p := range m.read.store.Snapshot().Pods() {
 		of, name, _ := strings.Cut(p.OwnerName(), " ")
 		if name == full && (kind == "Workload" || kind == of) && !p.Terminal {
 			owner = p.OwnerName()
+			owners[owner] = true
 			refs = append(refs, p.Ref)
 		}
 	}
+	if len(owners) > 1 {
+		names := slices.Sorted(maps.Keys(owners))
+		of, name, _ := strings.Cut(names[0], " ")
+		_, name, _ = strings.Cut(name, "/")
+		return "", nil, fmt.Errorf("%s may be %s; give the kind instead of workload: nap explain %s/%s",
+			full, strings.Join(names, " or "), strings.ToLower(of), name)
+	}
 	slices.SortFunc(refs, func(x, y model.PodRef) int { return strings.Compare(x.String(), y.String()) })
-	return owner, refs
+	return owner, refs, nil
 }
 
 // explainWorkload is the story of pods, and whether some stay pending.

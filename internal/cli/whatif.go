@@ -58,7 +58,8 @@ are gone wait for another place. Nothing is touched.
   --no-spot                spot machines are gone, none is sold
   --price CHANGE           +20%, -10%, SIZE=+20% or SIZE=DOLLARS an hour
                            (repeatable)
-  --scale WORKLOAD=NUMBER  the workload has so many pods, such as shop/web=30
+  --scale WORKLOAD=NUMBER  the workload has so many pods, such as shop/web=30, or
+                           'StatefulSet shop/web=30' where several kinds have the name
                            (repeatable)
 
 Exit code 0: every pod has a place then. 2: some do not. 1: an error.`,
@@ -301,18 +302,9 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 	if !found || err != nil || want < 0 || want > mostScaled {
 		return fmt.Errorf("--scale: got %q, must be WORKLOAD=NUMBER with up to %d pods, such as shop/web=30", text, mostScaled)
 	}
-	owners := map[string]bool{}
-	of := map[model.PodRef]bool{}
-	for p := range read.store.Snapshot().Pods() {
-		owner := p.OwnerName()
-		owners[owner] = true
-		if _, short, _ := strings.Cut(owner, " "); (owner == name || short == name || short == "default/"+name) && !p.Terminal {
-			of[p.Ref] = true
-		}
-	}
-	if len(of) == 0 {
-		names := slices.Sorted(maps.Keys(owners))
-		return fmt.Errorf("--scale: no workload %s; there are %s", name, cmp.Or(strings.Join(names[:min(3, len(names))], ", "), "none"))
+	of, err := podsNamed(read, name)
+	if err != nil {
+		return fmt.Errorf("--scale: %w", err)
 	}
 	if want < len(of) {
 		return fmt.Errorf("--scale: %s has %s already, must be more than that", name, plural(len(of), "pod"))
@@ -333,6 +325,29 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 	}
 	f.words = append(f.words, fmt.Sprintf("%s has %s", name, plural(want, "pod")))
 	return nil
+}
+
+// podsNamed are the pods of the one workload with a name: Kind namespace/name, namespace/name,
+// or the name alone of one in the namespace default.
+func podsNamed(read *planInput, name string) (map[model.PodRef]bool, error) {
+	owners, meant := map[string]bool{}, map[string]bool{}
+	of := map[model.PodRef]bool{}
+	for p := range read.store.Snapshot().Pods() {
+		owner := p.OwnerName()
+		owners[owner] = true
+		if _, short, _ := strings.Cut(owner, " "); (owner == name || short == name || short == "default/"+name) && !p.Terminal {
+			of[p.Ref], meant[owner] = true, true
+		}
+	}
+	names := slices.Sorted(maps.Keys(meant))
+	switch len(names) {
+	case 0:
+		names = slices.Sorted(maps.Keys(owners))
+		return nil, fmt.Errorf("no workload %s; there are %s", name, cmp.Or(strings.Join(names[:min(3, len(names))], ", "), "none"))
+	case 1:
+		return of, nil
+	}
+	return nil, fmt.Errorf("%s may be %s; give the kind, too: --scale '%s=NUMBER'", name, strings.Join(names, " or "), names[0])
 }
 
 // apply is the fleet with the change.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -49,6 +49,7 @@ type Expanded struct {
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
 		present:    map[ownerKey]int{},
+		names:      podNames{},
 		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 		claims:     map[client.ObjectKey]bool{},
 		spaces:     map[string]bool{},
@@ -65,6 +66,11 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	for i := range manifests {
 		e.survey(manifests[i].Object)
 	}
+	for i := range manifests {
+		if s, is := manifests[i].Object.(*appsv1.StatefulSet); is {
+			e.reserve(s)
+		}
+	}
 	e.buffers = newBufferExpander(e, manifests)
 	for i := range manifests {
 		if err := e.add(manifests[i].Object); err != nil {
@@ -78,10 +84,10 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 }
 
 // Due is a CronJob as the Job that it starts when its time comes, and nil for all other
-// objects.
+// objects, and for CronJobs that start none: they are suspended, or would be refused.
 func Due(o client.Object) client.Object {
 	cron, is := o.(*batchv1.CronJob)
-	if !is {
+	if !is || isTrue(cron.Spec.Suspend) || refusedWorkload(cron) != nil {
 		return nil
 	}
 	job := &batchv1.Job{Spec: *cron.Spec.JobTemplate.Spec.DeepCopy()}
@@ -97,6 +103,7 @@ type expander struct {
 	// present counts the pods that the input holds, by every name of their
 	// workload.
 	present    map[ownerKey]int
+	names      podNames
 	controlled map[ownerKey]bool
 	priorities map[string]int32
 	byDefault  string
@@ -153,9 +160,10 @@ func (e *expander) survey(o client.Object) {
 // apart, as pod-template-hash does for Deployments.
 const rolloutHash = "rollouts-pod-template-hash"
 
-// surveyPod counts a pod for the workloads that it belongs to.
+// surveyPod notes the name of a pod, and counts it for the workloads that it belongs to.
 func (e *expander) surveyPod(o *corev1.Pod) {
-	if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed || o.DeletionTimestamp != nil {
+	e.names[client.ObjectKeyFromObject(o)] = o
+	if hasGone(o) {
 		return
 	}
 	owners := map[ownerKey]bool{}
@@ -174,6 +182,9 @@ func (e *expander) surveyPod(o *corev1.Pod) {
 }
 
 func (e *expander) add(o client.Object) error {
+	if err := refusedWorkload(o); err != nil {
+		return err
+	}
 	switch o := o.(type) {
 	case *corev1.Pod:
 		pod := o.DeepCopy()
@@ -203,7 +214,9 @@ func (e *expander) add(o client.Object) error {
 	case *batchv1.Job:
 		return e.addJob(o)
 	case *batchv1.CronJob:
-		if o.Spec.Suspend == nil || !*o.Spec.Suspend {
+		if isTrue(o.Spec.Suspend) {
+			e.note("CronJob %s/%s: is suspended, its pods are not planned", o.Namespace, o.Name)
+		} else {
 			e.note("CronJob %s/%s: its %d pods are planned only when it is due (%s); --due plans them now",
 				o.Namespace, o.Name, jobPods(&o.Spec.JobTemplate.Spec, 0), o.Spec.Schedule)
 		}
@@ -227,6 +240,9 @@ func (e *expander) add(o client.Object) error {
 		return e.buffers.add(o)
 	case *unstructured.Unstructured:
 		e.out.Objects = append(e.out.Objects, o)
+		if o.GetKind() == "ResourceQuota" && o.GetAPIVersion() == "v1" {
+			e.note("ResourceQuota %s: is not applied, pods beyond it are planned, too", qualified(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault), o.GetName()))
+		}
 		return e.addForeign(o)
 	}
 	e.out.Objects = append(e.out.Objects, o)
@@ -260,12 +276,13 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.path, err)
 		}
+		var numbers []string
 		for n := range t.pods {
-			if have--; have >= 0 {
-				continue
+			if have--; have < 0 {
+				numbers = append(numbers, fmt.Sprintf("%d-%d", i, n))
 			}
-			e.addPod(podFrom(u, kind, fmt.Sprintf("%s-%d-%d", u.GetName(), i, n), template))
 		}
+		e.addNumbered(u, kind, numbers, template)
 	}
 	if len(templates.unclear) > 0 {
 		return fmt.Errorf("its pods are not planned for, as nap cannot tell them from %s; give the objects that it makes, or its pods",
@@ -309,10 +326,7 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 	if err != nil {
 		return err
 	}
-	width := len(strconv.Itoa(max(0, replicas-1)))
-	for i := have; i < replicas; i++ {
-		e.addPod(podFrom(o, kind, fmt.Sprintf("%s-%0*d", o.GetName(), width, i), template))
-	}
+	e.addNumbered(o, kind, numbersTo(have, replicas), template)
 	return nil
 }
 
@@ -326,8 +340,12 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if err != nil {
 		return err
 	}
-	for i := e.present[ownerKey{o.Namespace, "StatefulSet", o.Name}]; i < replicas; i++ {
-		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), template)
+	for i := range replicas {
+		name := ordinalName(o, i)
+		if !e.lacksOrdinal(o, name) {
+			continue
+		}
+		pod := podFrom(o, "StatefulSet", name, template)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {
 			t := &o.Spec.VolumeClaimTemplates[j]
@@ -423,11 +441,17 @@ func (e *expander) admit(namespace string, s *corev1.PodSpec) error {
 }
 
 func (e *expander) addJob(job *batchv1.Job) error {
-	if e.hasController(job) || job.Spec.Suspend != nil && *job.Spec.Suspend || hasEnded(job) {
+	if e.hasController(job) || hasEnded(job) {
+		return nil
+	}
+	if isTrue(job.Spec.Suspend) {
+		e.note("Job %s/%s: is suspended, its pods are not planned", job.Namespace, job.Name)
 		return nil
 	}
 	return e.addReplicas(job, "Job", jobPods(&job.Spec, int(job.Status.Succeeded)), &job.Spec.Template)
 }
+
+func isTrue(set *bool) bool { return set != nil && *set }
 
 // hasEnded reports whether a Job starts no more pods.
 func hasEnded(job *batchv1.Job) bool {
@@ -445,20 +469,60 @@ func requestLimits(s *corev1.PodSpec) {
 		}
 	}
 	if s.Resources != nil {
-		defaultRequests(s.Resources)
+		defaultPodResources(s)
 	}
 }
 
-func defaultRequests(r *corev1.ResourceRequirements) {
-	for name, limit := range r.Limits {
-		if _, set := r.Requests[name]; set {
+// defaultPodResources sets what a pod as a whole asks for, of each resource that it does not
+// say itself: where it has a limit of any resource, what its containers ask for together, or
+// else the limit of this resource. Huge pages cannot be shared, so that their limit is what
+// the containers are limited to.
+func defaultPodResources(s *corev1.PodSpec) {
+	pod, whole := &corev1.Pod{Spec: *s}, s.Resources
+	if len(whole.Limits)+len(whole.Requests) == 0 {
+		return
+	}
+	limits := resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{})
+	for name := range limits {
+		if _, requested := whole.Requests[name]; requested || !isHugePages(name) {
+			delete(limits, name)
+		}
+	}
+	whole.Limits = withMissing(whole.Limits, limits)
+	if len(whole.Limits) == 0 {
+		return
+	}
+	requests := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	for name := range requests {
+		if !resourcehelper.IsSupportedPodLevelResource(name) || isHugePages(name) {
+			delete(requests, name)
+		}
+	}
+	whole.Requests = withMissing(whole.Requests, requests)
+	defaultRequests(whole)
+}
+
+// isHugePages reports whether a resource is huge pages of some size.
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// withMissing is a list with the amounts of another for what it does not name.
+func withMissing(list, others corev1.ResourceList) corev1.ResourceList {
+	for name, amount := range others {
+		if _, set := list[name]; set {
 			continue
 		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
+		if list == nil {
+			list = corev1.ResourceList{}
 		}
-		r.Requests[name] = limit
+		list[name] = amount
 	}
+	return list
+}
+
+func defaultRequests(r *corev1.ResourceRequirements) {
+	r.Requests = withMissing(r.Requests, r.Limits)
 }
 
 func withNameLabel(n *corev1.Namespace) *corev1.Namespace {

@@ -109,6 +109,26 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 			{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, controller: true, uid: u}]}, spec: {replicas: 2, template: ` + template + `}},
 			{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {containers: [{name: c}]}}]}`,
 			[]string{"d-1", "d-abc-x"}},
+		{"workloads of different kinds may have one name, and a StatefulSet's pods have the names that they will have",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: r}, spec: {replicas: 2, template: ` + template + "}}\n---\n" +
+				`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: r}, spec: {replicas: 1, template: ` + template + "}}\n---\n" +
+				`{apiVersion: batch/v1, kind: Job, metadata: {name: r}, spec: {template: ` + template + `}}`,
+			[]string{"r-0", "r-deployment-0", "r-deployment-1", "r-job-0"}},
+		{"pods of the input keep their names", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: r}, spec: {template: ` + template +
+			"}}\n---\n" + `{apiVersion: v1, kind: Pod, metadata: {name: r-0}, spec: {containers: [{name: c}]}}`,
+			[]string{"r-0", "r-deployment-0"}},
+		{"a StatefulSet lacks the ordinals that are not there", `{apiVersion: v1, kind: List, items: [
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, template: ` + template + `, volumeClaimTemplates: [{metadata: {name: data}}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-1, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-2, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-7, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}]}`,
+			[]string{"data-s-0", "s-0", "s-1", "s-2", "s-7"}},
+		{"a StatefulSet's ordinals may start later", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, ` +
+			`ordinals: {start: 5}, template: ` + template + `}}`, []string{"s-5", "s-6"}},
+		{"a StatefulSet adopts a pod that it selects, and waits for the name of another", `{apiVersion: v1, kind: List, items: [
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-0, labels: {a: b}}, spec: {containers: [{name: c}]}},
+			{apiVersion: v1, kind: Pod, metadata: {name: s-1}, spec: {containers: [{name: c}]}}]}`, []string{"s-0", "s-1", "s-2"}},
 		{"a claim that is there is not made again", `{apiVersion: v1, kind: List, items: [
 			{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-s-0}},
 			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {template: ` +
@@ -134,6 +154,78 @@ func TestExpandSkipsRunningPods(t *testing.T) {
 		running...)
 	if want := []string{"d-1", "d-2"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestExpandNotesANameThatIsTaken(t *testing.T) {
+	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
+		{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}}},
+		{apiVersion: v1, kind: Pod, metadata: {name: s-0}, spec: {containers: [{name: c}]}}]}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"StatefulSet default/s: its pod s-0 is not planned: another pod has that name"}
+	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
+		t.Errorf("notes differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestWorkloadsThatAServerRefuses(t *testing.T) {
+	const spec = `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: c}]}}}}`
+	const labels = `spec.template.metadata.labels: got "a=c", must match spec.selector, a=b`
+	const removed = "which no API server serves any more, use: apps/v1"
+	for text, want := range map[string]string{
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, ` + spec:                   "Deployment default/d: " + labels,
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: d}, ` + spec:                  "StatefulSet default/d: " + labels,
+		`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d}, ` + spec:                   "ReplicaSet default/d: " + labels,
+		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, ` + spec:                    "DaemonSet default/d: " + labels,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, uid: u}, ` + spec:           "",
+		`{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: d}, ` + spec:        `Deployment d: apiVersion: got "extensions/v1beta1", ` + removed,
+		`{apiVersion: apps/v1beta2, kind: StatefulSet, metadata: {name: d}, ` + spec:             `StatefulSet d: apiVersion: got "apps/v1beta2", ` + removed,
+		`{apiVersion: batch/v1, kind: CronJob, metadata: {name: d}, spec: {schedule: "@daily"}}`: "",
+		`{apiVersion: batch/v1, kind: CronJob, metadata: {name: d}, spec: {schedule: "at night"}}`: "" +
+			`CronJob default/d: spec.schedule: got "at night", must be a schedule such as "*/5 * * * *" or "@daily": ` +
+			`expected exactly 5 fields, found 2: [at night]`,
+	} {
+		manifests, err := Decode(strings.NewReader(text), "file")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		for _, err := range Expand(manifests).Problems {
+			got += err.Error()
+		}
+		if got = strings.TrimPrefix(got, "file: document 1: "); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestExpandNotesQuotas(t *testing.T) {
+	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: "2"}}}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"ResourceQuota default/q: is not applied, pods beyond it are planned, too"}
+	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
+		t.Errorf("notes differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestSuspendedJobsAreNotPlanned(t *testing.T) {
+	const template = `template: {spec: {containers: [{name: c}]}}`
+	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
+		{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, `+template+`}},
+		{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {suspend: true, schedule: "@daily", jobTemplate: {spec: {`+template+`}}}}]}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Due(manifests[1].Object) != nil {
+		t.Error("a suspended CronJob is due")
+	}
+	want := []string{"Job default/j: is suspended, its pods are not planned", "CronJob default/c: is suspended, its pods are not planned"}
+	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
+		t.Errorf("notes differ (-want +got):\n%s", diff)
 	}
 }
 

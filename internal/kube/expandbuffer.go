@@ -73,9 +73,11 @@ func (b *bufferExpander) add(buffer *api.CapacityBuffer) error {
 	if n < 0 || n > MaxExpandedPods {
 		return fmt.Errorf("asks for room for %d pods, allowed: 0 to %d", n, MaxExpandedPods)
 	}
-	for i := range n {
-		b.e.addPod(podFrom(buffer, bufferKind, fmt.Sprintf("%s-buffer-%d", buffer.Name, i+1), template))
+	numbers := make([]string, n)
+	for i := range numbers {
+		numbers[i] = fmt.Sprintf("buffer-%d", i+1)
 	}
+	b.e.addNumbered(buffer, bufferKind, numbers, template)
 	return nil
 }
 

@@ -18,8 +18,9 @@ type interner struct {
 	// rules finds a spec with the same affinity and spread, by what readRules reads.
 	rules records[fleet.PodSpec]
 	// byKey finds specs that were written differently and mean the same.
-	byKey  records[fleet.PodSpec]
-	labels records[fleet.Labels]
+	byKey    records[fleet.PodSpec]
+	labels   records[fleet.Labels]
+	refusals refusals
 	// settings say how pods are read.
 	settings Settings
 }
@@ -56,6 +57,18 @@ func (in *interner) newSpec(pod *corev1.Pod, rulesKey []byte) *fleet.PodSpec {
 		in.rules.put(rulesKey, s)
 	}
 	return s
+}
+
+// refused is a spec as that of a pod which no API server takes.
+func (in *interner) refused(s *fleet.PodSpec, why string) *fleet.PodSpec {
+	out := *s
+	out.Invalid = why
+	out.SetKey()
+	if same := in.byKey.get([]byte(out.Key)); same != nil {
+		return same
+	}
+	in.byKey.put([]byte(out.Key), &out)
+	return &out
 }
 
 func (in *interner) labelSet(labels map[string]string) *fleet.Labels {

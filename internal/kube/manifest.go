@@ -264,6 +264,19 @@ func convertHint(group string) string {
 	return ""
 }
 
+// servedAs is the version under which workloads are served that a document has in one which
+// Kubernetes has removed; empty for others.
+func servedAs(apiVersion, kind string) string {
+	switch apiVersion {
+	case "extensions/v1beta1", "apps/v1beta1", "apps/v1beta2":
+		switch kind {
+		case "Deployment", "DaemonSet", "ReplicaSet", "StatefulSet":
+			return "apps/v1"
+		}
+	}
+	return ""
+}
+
 // check says what keeps a document from being an object that can be read.
 func (h *head) check(kinds map[string]func() client.Object) error {
 	name := qualified(h.Metadata.Namespace, h.Metadata.Name)
@@ -276,6 +289,10 @@ func (h *head) check(kinds map[string]func() client.Object) error {
 		return fmt.Errorf("kind is missing, next to apiVersion %s", h.APIVersion)
 	}
 	group := h.GroupVersionKind().Group
+	if now := servedAs(h.APIVersion, h.Kind); now != "" {
+		return fmt.Errorf("%s: apiVersion: got %q, which no API server serves any more, use: %s",
+			strings.TrimSpace(h.Kind+" "+name), h.APIVersion, now)
+	}
 	for _, known := range slices.Sorted(maps.Keys(kinds)) {
 		version, kind, _ := strings.Cut(known, " ")
 		if g, _, found := strings.Cut(version, "/"); found && g != group || !found && group != "" {
@@ -424,10 +441,12 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
+// namespaced reports whether objects of this kind, of those that planning reads, are in a
+// namespace.
 func namespaced(o client.Object) bool {
 	switch o.(type) {
 	case *corev1.Pod, *corev1.Service, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
-		*corev1.PersistentVolumeClaim, *corev1.LimitRange,
+		*corev1.PersistentVolumeClaim, *corev1.LimitRange, *resourcev1.ResourceClaim, *resourcev1.ResourceClaimTemplate,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true

@@ -1,11 +1,15 @@
 package kube
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodeautoprovision/nap/api/crds"
 )
 
 // decoded lists what a text holds, one line per object, problem and ignored thing.
@@ -141,4 +145,54 @@ func TestDecodeNamesValuesOutOfRange(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", spec, got, want)
 		}
 	}
+}
+
+// TestKindsOfNamespacesGetTheDefaultOne takes the scope of a kind from the client of its API
+// group, whose method asks for a namespace where the kind has one, and from the definitions of
+// Karpenter's kinds.
+func TestKindsOfNamespacesGetTheDefaultOne(t *testing.T) {
+	scopes := clientScopes(reflect.TypeFor[kubernetes.Interface]())
+	definitions, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range definitions {
+		scopes[d.Spec.Group+"/"+d.Spec.Names.Kind] = string(d.Spec.Scope) == "Namespaced"
+	}
+	for known, empty := range kinds() {
+		version, kind, _ := strings.Cut(known, " ")
+		group, _, _ := strings.Cut(version, "/")
+		o := empty()
+		if of := reflect.TypeOf(o).Elem().PkgPath(); strings.HasPrefix(of, "k8s.io/api/") {
+			group = of
+		}
+		want, told := scopes[group+"/"+kind]
+		if !told {
+			t.Errorf("%s: neither a client nor a definition tells whether it is namespaced", known)
+		}
+		if got := namespaced(o); got != want {
+			t.Errorf("%s: namespaced is %v, want %v", known, got, want)
+		}
+	}
+}
+
+// clientScopes is whether the types that a set of clients creates are namespaced, by package
+// and name.
+func clientScopes(clients reflect.Type) map[string]bool {
+	scopes := map[string]bool{}
+	for group := range clients.Methods() {
+		if group.Type.NumOut() != 1 || group.Type.Out(0).Kind() != reflect.Interface {
+			continue
+		}
+		for getter := range group.Type.Out(0).Methods() {
+			if getter.Type.NumOut() != 1 || getter.Type.Out(0).Kind() != reflect.Interface {
+				continue
+			}
+			if create, has := getter.Type.Out(0).MethodByName("Create"); has {
+				of := create.Type.In(1).Elem()
+				scopes[of.PkgPath()+"/"+of.Name()] = getter.Type.NumIn() == 1
+			}
+		}
+	}
+	return scopes
 }

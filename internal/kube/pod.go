@@ -13,7 +13,8 @@ import (
 )
 
 // pod converts a pod. With everyPod, pods count as waiting although no
-// scheduler has said so, as in files.
+// scheduler has said so, as in files, and those which no API server has given a UID are
+// checked as it would.
 func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 	out := new(fleet.Pod)
 	in.read(pod, everyPod, out)
@@ -41,6 +42,11 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 
 		EvictionCost: evictionCost(pod, in.settings.DeletionCostManaged),
 		Unready:      unready(pod),
+	}
+	if everyPod && pod.UID == "" && pod.Spec.NodeName == "" && out.Spec.Invalid == "" && out.Spec.TooMuch == "" {
+		if why := in.refusals.of(pod); why != "" {
+			out.Spec = in.refused(out.Spec, why)
+		}
 	}
 	out.OwnerUID = ownerUID(pod)
 	out.Gated = len(pod.Spec.SchedulingGates) > 0

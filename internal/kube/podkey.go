@@ -115,6 +115,7 @@ func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 	}
 	w.resizing(pod)
 	w.stringMap(s.NodeSelector)
+	w.flag(s.OS != nil && s.OS.Name == corev1.Windows)
 	w.num(int64(len(s.Tolerations)))
 	for i := range s.Tolerations {
 		t := &s.Tolerations[i]

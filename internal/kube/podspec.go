@@ -60,7 +60,7 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 	out.Invalid = ""
 	c := &specReader{pod: pod, out: &out}
 	c.resources()
-	out.NodeRequirements = labelRequirements(pod.Spec.NodeSelector)
+	out.NodeRequirements = append(labelRequirements(pod.Spec.NodeSelector), osRequirement(&pod.Spec)...)
 	if rules.Invalid != "" {
 		c.fail("%s", rules.Invalid)
 	}
@@ -79,6 +79,15 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 	out.Features = features(&pod.Spec)
 	out.SetKey()
 	return &out
+}
+
+// osRequirement is what a pod for Windows asks of its node where its node selector does not: the
+// kubelets of other nodes refuse it, though the scheduler does not look at the field.
+func osRequirement(spec *corev1.PodSpec) model.Requirements {
+	if spec.OS == nil || spec.OS.Name != corev1.Windows || spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows) {
+		return nil
+	}
+	return model.Requirements{nodeRequirement(corev1.LabelOSStable, string(model.In), []string{string(corev1.Windows)})}
 }
 
 // fail records the first thing wrong with the pod.

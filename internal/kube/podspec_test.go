@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -89,6 +91,70 @@ func TestMalformedMaxPriceNamesFieldAndValue(t *testing.T) {
 			value)
 		if got := readSpec(pod).Invalid; got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestPodLevelRequestsThatTheServerFillsIn has the amounts of a pod in a file and of a
+// DaemonSet's template, which are filled in alike.
+func TestPodLevelRequestsThatTheServerFillsIn(t *testing.T) {
+	list := func(cpu, memory, huge string) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		for name, text := range map[corev1.ResourceName]string{"cpu": cpu, "memory": memory, "hugepages-2Mi": huge} {
+			if text != "" {
+				out[name] = resource.MustParse(text)
+			}
+		}
+		return out
+	}
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		pod, container    corev1.ResourceRequirements
+		cpu, memory, huge int64
+	}{
+		"what containers ask for, not the limit": {
+			corev1.ResourceRequirements{Limits: list("5", "4Gi", "")}, corev1.ResourceRequirements{Requests: list("1", "", "")}, 1000, 4096 * mib, 0},
+		"the limit of a container": {
+			corev1.ResourceRequirements{Limits: list("5", "", "")}, corev1.ResourceRequirements{Limits: list("2", "100Mi", "")}, 2000, 100 * mib, 0},
+		"what the pod asks for itself": {
+			corev1.ResourceRequirements{Requests: list("3", "", ""), Limits: list("5", "", "")},
+			corev1.ResourceRequirements{Requests: list("1", "1Mi", "")}, 3000, mib, 0},
+		"requests without limits": {
+			corev1.ResourceRequirements{Requests: list("3", "", "")}, corev1.ResourceRequirements{Requests: list("1", "1Mi", "")}, 3000, mib, 0},
+		"huge pages as the containers' limit": {
+			corev1.ResourceRequirements{Limits: list("5", "", "")}, corev1.ResourceRequirements{Limits: list("1", "", "64Mi")}, 1000, 0, 64 * mib},
+		"huge pages of the pod": {
+			corev1.ResourceRequirements{Limits: list("5", "", "128Mi")}, corev1.ResourceRequirements{Limits: list("1", "", "64Mi")}, 1000, 0, 128 * mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Resources: &c.pod, Containers: []corev1.Container{{Name: "c", Resources: c.container}},
+			}}
+			pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
+			requestLimits(&pod.Spec)
+			for kind, got := range map[string]*fleet.PodSpec{"pod": readSpec(pod), "daemon": readDaemon(template, admitted{})} {
+				r := got.Requests
+				if r.CPU != c.cpu || r.Memory != c.memory || r.Get("hugepages-2Mi") != c.huge {
+					t.Errorf("%s: got cpu %dm, memory %d, huge pages %d; want %dm, %d, %d",
+						kind, r.CPU, r.Memory, r.Get("hugepages-2Mi"), c.cpu, c.memory, c.huge)
+				}
+			}
+		})
+	}
+}
+
+func TestPodsForWindowsNeedItsNodes(t *testing.T) {
+	windows := model.Requirements{{Key: corev1.LabelOSStable, Operator: model.In, Values: []string{"windows"}}}
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		want model.Requirements
+	}{
+		"windows":               {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, windows},
+		"linux":                 {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, nil},
+		"windows with selector": {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}, NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}, windows},
+	} {
+		if diff := cmp.Diff(c.want, newInterner(Settings{}).pod(&corev1.Pod{Spec: c.spec}, false).Spec.NodeRequirements); diff != "" {
+			t.Errorf("%s: requirements differ (-want +got):\n%s", name, diff)
 		}
 	}
 }

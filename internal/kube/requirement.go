@@ -58,6 +58,13 @@ func poolRequirements(in []v1.NodeSelectorRequirementWithMinValues) model.Requir
 func nodeTerm(t *corev1.NodeSelectorTerm, field string) (rs model.Requirements, matches bool, err error) {
 	for i, e := range t.MatchExpressions {
 		r := nodeRequirement(e.Key, string(e.Operator), e.Values)
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
+			corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		default: // such as Gte, which NodePools alone have
+			return nil, false, fmt.Errorf("%s.matchExpressions[%d].operator: got %q, allowed: In, NotIn, Exists, DoesNotExist, Gt, Lt",
+				field, i, e.Operator)
+		}
 		if err := validateNodeRequirement(r); err != nil {
 			return nil, false, fmt.Errorf("%s.matchExpressions[%d]: %w", field, i, err)
 		}
@@ -76,8 +83,7 @@ func nodeTerm(t *corev1.NodeSelectorTerm, field string) (rs model.Requirements, 
 	return rs, len(rs) > 0, nil
 }
 
-// validateNodeRequirement allows pods the operators of Kubernetes and those of
-// NodePools alike.
+// validateNodeRequirement allows what NodePools may require, but for NotIn without values.
 func validateNodeRequirement(r model.Requirement) error {
 	if r.Operator == model.NotIn && len(r.Values) == 0 {
 		return fmt.Errorf("requirement %q: operator NotIn needs at least one value", r.Key)
