@@ -120,7 +120,7 @@ func (c *statusCommand) look(ctx context.Context) (*clusterStatus, error) {
 	out := &clusterStatus{}
 	if c.input.live() && len(c.input.files) == 0 {
 		out.Cluster = c.input.cluster.Name()
-		config, err := c.input.cluster.Config()
+		config, err := c.input.cluster.Config(ctx)
 		if err != nil {
 			return nil, err
 		}
