@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -167,7 +168,7 @@ func (c *fakeCluster) run(t *testing.T, plugin bool, args ...string) (out, errs 
 	t.Helper()
 	main := clitest.Main(func(ctx context.Context, args []string, s command.Streams) int {
 		if plugin {
-			s.Program = pluginName
+			s = asPlugin(s)
 		}
 		root := newRoot("test", s, func() time.Time { return noon })
 		if plugin {
@@ -333,6 +334,11 @@ func isSameAsPlugin(t *testing.T, args []string) {
 	c = newFakeCluster(t)
 	args[len(args)-1] = c.kubeconfig
 	again, talk, same := c.run(t, true, args...)
+	for _, found := range regexp.MustCompile(`(?:kubectl )?\bnap ([a-z-]+)`).FindAllStringSubmatch(again+talk, -1) {
+		if strings.HasPrefix(found[0], "nap ") && strings.Contains(offeredCommands, " "+found[1]+" ") {
+			t.Errorf("kubectl nap offers %q:\n%s%s", found[0], talk, again)
+		}
+	}
 	plain := func(text string) string {
 		return strings.Join(strings.Fields(strings.ReplaceAll(text, "kubectl nap ", "nap ")), " ")
 	}

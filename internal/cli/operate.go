@@ -204,7 +204,7 @@ func (o *operator) write(ctx context.Context, kind schema.GroupVersionKind, name
 // say tells what was done, unless nothing was.
 func (o *operator) say(format string, args ...any) {
 	if !o.dryRun {
-		fmt.Fprintf(o.streams.Out, format+"\n", args...)
+		fmt.Fprint(o.streams.Out, offered(&o.streams, fmt.Sprintf(format+"\n", args...)))
 	}
 }
 

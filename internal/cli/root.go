@@ -24,7 +24,7 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 // Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and the
 // commands that answers offer then say "kubectl nap".
 func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
-	s.Program = pluginName
+	s = asPlugin(s)
 	return command.Run(ctx, command.ShownAs(newRoot(version, s, time.Now), pluginName), args, s)
 }
 
