@@ -33,6 +33,13 @@ func least() []string {
 	}
 }
 
+// Resource ids of the kinds that settings name.
+const (
+	provider = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/g/providers/"
+	identity = provider + "Microsoft.ManagedIdentity/userAssignedIdentities"
+	diskSet  = provider + "Microsoft.Compute/diskEncryptionSets/d"
+)
+
 // everything switches on what is off without values, but for monitors.
 func everything() []string {
 	return []string{
@@ -362,13 +369,13 @@ func environment(t *testing.T, text string) map[string]string {
 func TestSettingsBecomeVariables(t *testing.T) {
 	got := environment(t, template(t, "nap", "nap-system", append(least(),
 		"settings.batchIdleDuration=2s", "settings.maxNodes=20000000", "settings.evictionPrice=0.0025", "settings.vmMemoryOverheadPercent=0",
-		"settings.nominatePods=false", "settings.networkPluginMode=", "settings.nodeIdentities={/a,/b}", "settings.additionalTags.team=a",
+		"settings.nominatePods=false", "settings.networkPluginMode=", "settings.nodeIdentities={"+identity+"/a,"+identity+"/b}", "settings.additionalTags.team=a",
 		"settings.additionalTags.stage=b", "settings.featureGates.spotToSpotConsolidation=true", "settings.featureGates.nodeRepair=false",
-		"settings.nodeOsdiskDiskencryptionsetId=/d", "settings.napRetailPrices=https://prices.example", "settings.logLevel=null")))
+		"settings.nodeOsdiskDiskencryptionsetId="+diskSet, "settings.napRetailPrices=https://prices.example", "settings.logLevel=null")))
 	want := map[string]string{
 		"BATCH_IDLE_DURATION": "2s", "MAX_NODES": "20000000", "EVICTION_PRICE": "0.0025", "VM_MEMORY_OVERHEAD_PERCENT": "0",
-		"NOMINATE_PODS": "false", "NETWORK_PLUGIN_MODE": "", "NODE_IDENTITIES": "/a,/b", "ADDITIONAL_TAGS": "stage=b,team=a",
-		"FEATURE_GATES": "NodeRepair=false,SpotToSpotConsolidation=true", "NODE_OSDISK_DISKENCRYPTIONSET_ID": "/d",
+		"NOMINATE_PODS": "false", "NETWORK_PLUGIN_MODE": "", "NODE_IDENTITIES": identity + "/a," + identity + "/b", "ADDITIONAL_TAGS": "stage=b,team=a",
+		"FEATURE_GATES": "NodeRepair=false,SpotToSpotConsolidation=true", "NODE_OSDISK_DISKENCRYPTIONSET_ID": diskSet,
 		"NAP_RETAIL_PRICES": "https://prices.example", "CLUSTER_NAME": "cluster", "ARM_RESOURCE_GROUP": "group",
 		"AZURE_SUBSCRIPTION_ID": "00000000-0000-0000-0000-000000000001", "BOOTSTRAP_TOKENS": "own", "METRICS_SECURE": "true",
 		"MEMORY_LIMIT": `{"resourceFieldRef":{"containerName":"controller","resource":"limits.memory","divisor":"1"}}`,
@@ -409,6 +416,19 @@ func TestEverySettingReachesItsVariable(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
+	const uuid = "00000000-0000-0000-0000-000000000001"
+	forms := map[string]string{ // values of settings that take some only
+		"vnetGuid": uuid, "kubeletIdentityClientId": uuid, "clusterEndpoint": "https://c", "dnsServiceIp": "10.0.0.10", "armCloud": "AzureChinaCloud",
+		"vnetSubnetId": provider + "Microsoft.Network/virtualNetworks/v/subnets/s", "nodeIdentities": "{" + identity + "/i}",
+		"nodeOsdiskDiskencryptionsetId": diskSet, "sigAccessTokenServerUrl": "https://s",
+		"napBootstrapRegistry": "a.azurecr.io/b", "napPackagesUrl": "https://p", "schedulerConfig": "podTopologySpread: null",
+		"metricsBindAddress": ":8080", "healthProbeBindAddress": ":8081", "batchIdleDuration": "2s", "providerBatchIdleDuration": "2s",
+		"providerBatchMaxDuration": "6s", "bootstrapTokenLife": "1h", "leaderElectionRetryPeriod": "2s", "leaderElectionRenewDeadline": "9s",
+	}
+	besides := map[string]string{ // what has to be set with them
+		"sigSubscriptionId": "useSig=true", "sigAccessTokenServerUrl": "useSig=true,settings.sigSubscriptionId=s",
+		"napSecureTlsAadResource": "napSecureTlsBootstrapping=true",
+	}
 	for setting, property := range schema.Properties.Settings.Properties {
 		value := "1"
 		switch kind := fmt.Sprint(property.Type); {
@@ -430,8 +450,15 @@ func TestEverySettingReachesItsVariable(t *testing.T) {
 		case strings.Contains(kind, "string"):
 			value = "text"
 		}
+		if form, ok := forms[setting]; ok {
+			value = form
+		}
+		with := ""
+		if beside := besides[setting]; beside != "" {
+			with = ",settings." + beside
+		}
 		variable := strings.ToUpper(regexp.MustCompile(`[A-Z]`).ReplaceAllString(strings.SplitN(setting, ".", 2)[0], "_$0"))
-		got, set := environment(t, template(t, "nap", "nap-system", append(least(), "settings."+setting+"="+value)))[variable]
+		got, set := environment(t, template(t, "nap", "nap-system", append(least(), "settings."+setting+"="+value+with)))[variable]
 		if !set || !strings.Contains(got, strings.Trim(value, "{}")) {
 			t.Errorf("settings.%s=%s: %s is %q", setting, value, variable, got)
 		}
@@ -455,6 +482,17 @@ func TestContradictingValuesAreRefused(t *testing.T) {
 		"settings.batchIdleDuration=soon":                              "does not match pattern",
 		"settings.engine=karpentr":                                     "value must be one of 'nap', 'karpenter'",
 		"settings.featureGates.NodeRepairs=true":                       "additional properties 'NodeRepairs' not allowed",
+		"settings.batchIdleDuration=1m1s":                              "settings.batchMaxDuration: got 10s, must be at least settings.batchIdleDuration, 1m1s",
+		"settings.planBudget=2h":                                       "settings.planBudget: got 2h, allowed are 0s to 1m",
+		"settings.bootstrapTokenLife=30m":                              "settings.bootstrapTokenLife: got 30m, must be more than twice settings.bootstrapJoinTime, 15m",
+		"settings.leaderElectionLeaseDuration=5s":                      "settings.leaderElectionRenewDeadline: got 8s, must be less than settings.leaderElectionLeaseDuration, 5s",
+		"settings.leaderElectionRetryPeriod=4001ms":                    "settings.leaderElectionRetryPeriod: got 4001ms, must be at most half of settings.leaderElectionRenewDeadline, 8s",
+		"settings.metricsPort=8081":                                    "settings.metricsPort: got 8081, which is settings.healthProbePort, too",
+		"settings.metricsBindAddress=:9090":                            "settings.metricsBindAddress: got :9090, its port must be that of settings.metricsPort, 8080",
+		"settings.vnetSubnetId=foo":                                    "settings.vnetSubnetId: got foo, must be of the form /subscriptions/SUBSCRIPTION/",
+		"settings.ledgerLabels=a b":                                    "/settings/ledgerLabels': 'a b' does not match pattern",
+		"settings.consolidationMinimumSaving=1":                        "exclusiveMaximum: got 1, want 1",
+		"settings.engine=karpenter,shadow.enabled=true":                "settings.engine: karpenter with shadow.enabled=true",
 		"settings.maxNodes=-1":                                         "minimum: got -1, want 0",
 		"replicas=0":                                                   "minimum: got 0, want 1",
 		"image.digest=latest":                                          "does not match pattern",

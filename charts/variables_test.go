@@ -30,7 +30,7 @@ func released(t *testing.T, profile string, variables ...string) (string, error)
 func TestVariablesBecomeSettings(t *testing.T) {
 	want := map[string]string{
 		"BATCH_IDLE_DURATION": "3s", "MAX_NODES": "7", "NAP_EXACT_NODE_RESOURCES": "true", "EVICTION_PRICE": "0.01",
-		"FEATURE_GATES": "NodeOverlay=true,StaticCapacity=false", "ADDITIONAL_TAGS": "a=b,c=d", "NODE_IDENTITIES": "x,y",
+		"FEATURE_GATES": "NodeOverlay=true,StaticCapacity=false", "ADDITIONAL_TAGS": "a=b,c=d", "NODE_IDENTITIES": identity + "/x," + identity + "/y",
 		"METRICS_SECURE": "false",
 	}
 	variables := []string{"PATH=/bin", "NAP_LAB_BINARY=/bin/nap-lab", "LOG_LEVEL=", "MAX_NODES=5"}

@@ -56,6 +56,7 @@ your own, drop sizes, or write another cloud's, and plan against it.`,
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	flags.StringVarP(&c.selector, "selector", "l", "", "only sizes with these labels, such as karpenter.azure.com/sku-family=D")
 	flags.StringVar(&c.sort, "sort", "name", "name, price, cpu or memory")
+	completeWords(cmd, "sort", "name", "price", "cpu", "memory")
 	return cmd
 }
 

@@ -90,3 +90,10 @@ func newTree() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	return root
 }
+
+func TestVersionForPrograms(t *testing.T) {
+	out, errs, code := nap.Run(t, "version", "-o", "json")
+	if code != 0 || errs != "" || !strings.Contains(out, `"version": "`) || !strings.Contains(out, `"platform": "`) {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+}

@@ -3,7 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
 
 // wrap breaks a text into lines of at most so many columns; the second and all that follow
@@ -55,6 +58,53 @@ func prose(format string, args ...any) string {
 // not broken into lines: each is one, so that programs can count and search them.
 func sayNote(w io.Writer, format string, args ...any) {
 	fmt.Fprint(w, prose("note: "+format, args...))
+}
+
+// ownCommand is a command of nap within a sentence.
+var ownCommand = regexp.MustCompile(`(?:kubectl )?\bnap ([a-z-]+)`)
+
+// offeredIn is a text with nap's commands in it as they have to be typed here.
+func offeredIn(s *command.Streams, text string) string {
+	if s.Program == "" {
+		return text
+	}
+	return ownCommand.ReplaceAllStringFunc(text, func(found string) string {
+		if word, is := strings.CutPrefix(found, "nap "); !is || !strings.Contains(offeredCommands, " "+word+" ") {
+			return found
+		}
+		return s.Offered(found)
+	})
+}
+
+// offered is offeredIn for lines: those that become too long for the screen are broken.
+func offered(s *command.Streams, text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		told := offeredIn(s, line)
+		if told != line && columnsOf(line) <= screenColumns && columnsOf(told) > screenColumns {
+			told = prose("%s", strings.TrimRight(told, "\n"))
+		}
+		out.WriteString(told)
+	}
+	return out.String()
+}
+
+// talk is standard error of the plugin: what is said there offers commands of the plugin.
+type talk struct{ streams command.Streams }
+
+// Write implements io.Writer.
+func (t talk) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(t.streams.Err, offered(&t.streams, string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// asPlugin are the streams of the program as kubectl runs it.
+func asPlugin(s command.Streams) command.Streams {
+	s.Program = pluginName
+	s.Err = talk{s}
+	return s
 }
 
 // phrases are the words of a text; those of a command are one.

@@ -63,6 +63,7 @@ command with exit code 1 and nothing on standard output.`,
 	flags.StringArrayVarP(&c.files, "filename", "f", nil, "objects to convert: a file, or - for standard input (repeatable)")
 	flags.StringVar(&c.region, "region", "",
 		"the Azure region, which completes zones and has the prices (default: the cluster's, else prices of "+offline.DefaultRegion+")")
+	completeRegion(cmd)
 	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show -o json prints")
 	return cmd
 }

@@ -88,7 +88,7 @@ func (c *doctorCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := c.kube.Config()
+	cluster, err := c.kube.Config(ctx)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := e.op.cluster.Config()
+	cluster, err := e.op.cluster.Config(ctx)
 	if err != nil {
 		return err
 	}

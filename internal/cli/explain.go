@@ -146,6 +146,12 @@ func (s *story) write(streams *command.Streams, form string, verbose bool) error
 	if form != "table" {
 		return writeDocument(w, form, s)
 	}
+	for _, text := range []*string{&s.Verdict, &s.Fix, &s.words.Nearest, &s.words.NotCause} {
+		*text = offeredIn(streams, *text)
+	}
+	for i := range s.Lines {
+		s.Lines[i] = offeredIn(streams, s.Lines[i])
+	}
 	blocks := s.blocks()
 	lines, hidden := flatten(blocks, explainLines)
 	if verbose {

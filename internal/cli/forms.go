@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // jsonPath is the form of output that a template of JSONPath makes, as kubectl has it.
@@ -60,6 +62,22 @@ func completeFlag(cmd *cobra.Command, flag string, words func() []string) {
 	if err != nil {
 		panic("a flag is completed that is not there, or twice: " + err.Error())
 	}
+}
+
+// completeWords lets a shell complete a flag that takes some words only.
+func completeWords(cmd *cobra.Command, flag string, words ...string) {
+	completeFlag(cmd, flag, func() []string { return words })
+}
+
+// completeRegion lets a shell complete --region by the regions that the built-in table has prices of.
+func completeRegion(cmd *cobra.Command) {
+	completeFlag(cmd, "region", func() []string {
+		table, err := skutable.Load()
+		if err != nil {
+			return nil
+		}
+		return table.Regions()
+	})
 }
 
 // completeContexts lets a shell complete --context of all commands by the kubeconfig.

@@ -45,7 +45,7 @@ it.`,
   nap thaw`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lasts < 0 || lasts > longestFreeze {
-				return fmt.Errorf("--for: got %s, allowed: up to %s, or nothing for without an end", lasts, longestFreeze)
+				return fmt.Errorf("--for: got %s, allowed: 0s (until nap thaw) to %s", lasts, longestFreeze)
 			}
 			if len(reason) > 200 || strings.ContainsAny(reason, "\n\r") {
 				return fmt.Errorf("--reason: got %d characters, allowed: one line of at most 200", len(reason))
@@ -55,7 +55,7 @@ it.`,
 		ValidArgsFunction: o.names(kindNodePool, math.MaxInt),
 	}
 	o.add(cmd)
-	cmd.Flags().DurationVar(&lasts, "for", 0, "how long, such as 2h (default: until nap thaw)")
+	cmd.Flags().DurationVar(&lasts, "for", 0, "how long, such as 2h; 0s, the default, until nap thaw")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever asks what holds the nodes")
 	return cmd
 }

@@ -244,7 +244,7 @@ func (c *getCommand) moves(ctx context.Context) (*listing, error) {
 		{"ID", false}, {"REASON", false}, {"STAGE", false}, {"NODES", false}, {"EVICTS", false}, {"SAVES/H", false}, {"AGE", false},
 		{"NODE", true}, {"NODEPOOLS", true}, {"WHY", true},
 	}}
-	config, err := c.input.cluster.Config()
+	config, err := c.input.cluster.Config(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,7 @@ func (c *imagesCommand) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	c.azureCluster.add(flags)
 	flags.StringVar(&c.family, "image-family", "Ubuntu", "spec.imageFamily of the class: Ubuntu, Ubuntu2204, Ubuntu2404 or AzureLinux")
+	completeWords(cmd, "image-family", "Ubuntu", "Ubuntu2204", "Ubuntu2404", "AzureLinux")
 	addOutput(cmd, &c.output, documentForms())
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "print the versions alone, without what stands above and below them")
 }

@@ -73,6 +73,7 @@ Exit code 0: there is an answer. 1: an error.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.since, "since", "7d", "how far back, in days or hours such as 7d or 24h, or a day such as 2026-11-22")
 	flags.StringVar(&c.by, "by", "pool", "whose costs: pool, namespace or label")
+	completeWords(cmd, "by", "pool", "namespace", "label")
 	addOutput(cmd, &c.output, rowForms("html"))
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	return cmd
@@ -127,7 +128,7 @@ func (c *ledgerCommand) run(ctx context.Context, what string) error {
 
 // read reads the pages of the cluster.
 func (c *ledgerCommand) read(ctx context.Context) ([]*ledger.Book, error) {
-	config, err := c.cluster.Config()
+	config, err := c.cluster.Config(ctx)
 	if err != nil {
 		return nil, err
 	}

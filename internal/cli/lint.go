@@ -133,7 +133,7 @@ func lintedPools(ctx context.Context, in *planInput, source *offline.Source) ([]
 // managedGPU reports whether the controller of a live cluster has looked at the
 // prerequisites, and whether it has found that AKS makes no machines with managed GPUs.
 func (c *lintCommand) managedGPU(ctx context.Context) (known, missing bool, err error) {
-	config, err := c.input.cluster.Config()
+	config, err := c.input.cluster.Config(ctx)
 	if err != nil {
 		return false, false, err
 	}

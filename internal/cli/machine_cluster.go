@@ -64,7 +64,7 @@ func (f *clusterFlags) read(ctx context.Context) (*describedCluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	ca, err := f.ca()
+	ca, err := f.ca(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (f *clusterFlags) facts(ctx context.Context) (managedcluster.Facts, error) 
 		}
 		return facts, nil
 	case f.live.Chosen():
-		access, err := f.live.Config()
+		access, err := f.live.Config(ctx)
 		if err != nil {
 			return managedcluster.Facts{}, err
 		}
@@ -109,7 +109,7 @@ func (f *clusterFlags) facts(ctx context.Context) (managedcluster.Facts, error) 
 }
 
 // ca is the cluster's CA certificate; nil where nothing says.
-func (f *clusterFlags) ca() ([]byte, error) {
+func (f *clusterFlags) ca(ctx context.Context) ([]byte, error) {
 	if f.caFile != "" {
 		text, err := os.ReadFile(f.caFile)
 		if err != nil {
@@ -123,7 +123,7 @@ func (f *clusterFlags) ca() ([]byte, error) {
 	if !f.live.Chosen() {
 		return nil, nil
 	}
-	access, err := f.live.Config()
+	access, err := f.live.Config(ctx)
 	if err != nil {
 		return nil, err
 	}

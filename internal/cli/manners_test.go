@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -167,7 +168,7 @@ func (c *fakeCluster) run(t *testing.T, plugin bool, args ...string) (out, errs 
 	t.Helper()
 	main := clitest.Main(func(ctx context.Context, args []string, s command.Streams) int {
 		if plugin {
-			s.Program = pluginName
+			s = asPlugin(s)
 		}
 		root := newRoot("test", s, func() time.Time { return noon })
 		if plugin {
@@ -333,6 +334,11 @@ func isSameAsPlugin(t *testing.T, args []string) {
 	c = newFakeCluster(t)
 	args[len(args)-1] = c.kubeconfig
 	again, talk, same := c.run(t, true, args...)
+	for _, found := range regexp.MustCompile(`(?:kubectl )?\bnap ([a-z-]+)`).FindAllStringSubmatch(again+talk, -1) {
+		if strings.HasPrefix(found[0], "nap ") && strings.Contains(offeredCommands, " "+found[1]+" ") {
+			t.Errorf("kubectl nap offers %q:\n%s%s", found[0], talk, again)
+		}
+	}
 	plain := func(text string) string {
 		return strings.Join(strings.Fields(strings.ReplaceAll(text, "kubectl nap ", "nap ")), " ")
 	}
@@ -356,6 +362,14 @@ func writesNothingDry(t *testing.T, args []string) {
 	}
 }
 
+// commandsWith are the commands that do something and have a flag.
+func commandsWith(root *cobra.Command, flag string) []string {
+	return slices.DeleteFunc(commandsOf(root), func(name string) bool {
+		cmd, _, err := root.Find(strings.Fields(name))
+		return err != nil || cmd.Flags().Lookup(flag) == nil
+	})
+}
+
 // TestShellsCompleteWhatThereIs: commands, contexts, NodePools, nodes, kinds and reasons.
 func TestShellsCompleteWhatThereIs(t *testing.T) {
 	c := newFakeCluster(t)
@@ -370,6 +384,8 @@ func TestShellsCompleteWhatThereIs(t *testing.T) {
 		"get ":                    {"nodes", "pools", "claims", "moves", "offers"},
 		"ledger ":                 {"purchases", "moves"},
 		"explain reason ":         {"QuotaExceeded"},
+		"version -o ":             {"text", "json", "yaml"},
+		"ledger --by ":            {"namespace"},
 		"freeze x --dry-run ":     {},
 		"protect aks-general-x1 ": {},
 	} {
@@ -388,6 +404,20 @@ func TestShellsCompleteWhatThereIs(t *testing.T) {
 				if code != 0 || !slices.Contains(got, word) {
 					t.Errorf("%q is completed by %q, exit code %d; want %s", line, got, code, word)
 				}
+			}
+		}
+	}
+	for line, want := range map[string]string{ // flags with few values, in each command that has them
+		"region": "eastus", "output": "json", "engine": "karpenter", "sort": "price", "preference-policy": "Ignore",
+		"min-values-policy": "BestEffort", "image-family": "AzureLinux", "dry-run": "server",
+	} {
+		for _, name := range commandsWith(newRoot("test", command.Streams{}, time.Now), line) {
+			if name == "prices import" && line == "output" { // names a file
+				continue
+			}
+			words := append([]string{"__complete"}, strings.Fields(name)...)
+			if out, _, code := c.run(t, false, append(words, "--"+line+"=")...); code != 0 || !strings.Contains("\n"+out, "\n"+want) {
+				t.Errorf("%s --%s= is completed by %q, exit code %d; want %s", name, line, out, code, want)
 			}
 		}
 	}

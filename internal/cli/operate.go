@@ -56,7 +56,7 @@ var (
 
 // connect reaches the cluster, and asks what its controller tells.
 func (o *operator) connect(ctx context.Context) error {
-	config, err := o.cluster.Config()
+	config, err := o.cluster.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (d *dryRun) Set(text string) error {
 func (o *operator) names(kind schema.GroupVersionKind, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []cobra.Completion
-		config, err := o.cluster.Config()
+		config, err := o.cluster.Config(cmd.Context())
 		if err == nil {
 			o.kube, err = client.New(config, client.Options{})
 		}
@@ -204,7 +204,7 @@ func (o *operator) write(ctx context.Context, kind schema.GroupVersionKind, name
 // say tells what was done, unless nothing was.
 func (o *operator) say(format string, args ...any) {
 	if !o.dryRun {
-		fmt.Fprintf(o.streams.Out, format+"\n", args...)
+		fmt.Fprint(o.streams.Out, offered(&o.streams, fmt.Sprintf(format+"\n", args...)))
 	}
 }
 

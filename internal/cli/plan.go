@@ -103,6 +103,7 @@ NodePool that contradicts itself (the others are planned all the same).`,
 	flags.BoolVar(&c.shown.noHeaders, "no-headers", false, "leave the lines of headers out")
 	c.shown.scope.add(cmd)
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
+	completeWords(cmd, "engine", engineNap, engineKarpenter)
 	flags.IntVar(&c.shown.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
 	flags.BoolVar(&c.pendingOnly, "pending-only", false, "look at pods that wait alone; exit code 0 when every pod has a place")
 	flags.BoolVar(&c.consolidate, "consolidate", false, "show which nodes would be removed instead of what would be bought")
@@ -127,6 +128,8 @@ func (c *planCommand) policyFlags(cmd *cobra.Command) {
 		"a file with an earlier answer of -o json or yaml: take the same course again, with its budget and seed, instead of watching the clock")
 	flags.StringVar(&c.rules.preferences, "preference-policy", "Respect", "Respect or Ignore preferred affinity and ScheduleAnyway")
 	flags.StringVar(&c.rules.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
+	completeWords(cmd, "preference-policy", "Respect", "Ignore")
+	completeWords(cmd, "min-values-policy", "Strict", "BestEffort")
 	command.AddNodeShare(flags, &c.rules.share)
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 // readCluster lists a live cluster. Kinds that the cluster does not have are left out with
 // a note, and so are, for a partial answer, those that may not be listed.
 func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, partial bool) error {
-	config, err := cluster.Config()
+	config, err := cluster.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,8 +80,12 @@ func unreadable(cluster *command.Cluster, host string, err error) error {
 			"(az aks get-credentials, kubelogin) or choose another --context", host, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("read the cluster at %s: %w: ask for the right, or try it with --as", host, err)
-	}
-	if utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err) {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted: the cluster at %s (context %s) had not answered yet", host, cluster.Name())
+	case utilnet.IsTimeout(err):
+		return fmt.Errorf("read the cluster at %s (context %s): it did not answer a request within %s (--request-timeout): "+
+			"see that it runs and can be reached, or choose another --context", host, cluster.Name(), cluster.RequestTimeout)
+	case utilnet.IsConnectionRefused(err):
 		return fmt.Errorf("read the cluster at %s (context %s): %w: see that it runs and can be reached, or choose another --context",
 			host, cluster.Name(), err)
 	}

@@ -53,6 +53,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 func (f *catalogFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.region, "region", "",
 		"Azure region of the prices (default: the region of the nodes, or "+offline.DefaultRegion+")")
+	completeRegion(cmd)
 	cmd.Flags().StringVar(&f.prices, "prices-file", "", "what you pay: negotiated prices, discounts, costs per node (docs/prices.md)")
 	cmd.Flags().StringVar(&f.file, "catalog", "", "plan against this catalogue instead, in the form that nap catalog -o json prints")
 }

@@ -283,7 +283,7 @@ func (m *madePlan) write(w io.Writer, c *planCommand) error {
 		planReport: m.report, moves: m.moves, axes: m.input.Problem.Axes, refused: len(m.read.problems) > 0,
 		style: tableStyle{form == "wide", c.shown.noHeaders, inkFor(w)},
 	}
-	_, err := io.WriteString(w, t.String())
+	_, err := io.WriteString(w, offered(&c.streams, t.String()))
 	return err
 }
 

@@ -58,6 +58,7 @@ savings plans, costs per node (docs/prices.md).`,
 
 func (c *priceList) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.region, "region", "", "Azure region whose prices are read (required)")
+	completeRegion(cmd)
 	cmd.Flags().StringVar(&c.endpoint, "endpoint", retailPrices, "address of the list")
 }
 

@@ -7,6 +7,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 // Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and the
 // commands that answers offer then say "kubectl nap".
 func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
-	s.Program = pluginName
+	s = asPlugin(s)
 	return command.Run(ctx, command.ShownAs(newRoot(version, s, time.Now), pluginName), args, s)
 }
 
@@ -77,13 +78,29 @@ To see it work on this machine, without Azure and without containers:
 }
 
 func newVersion(version string, s command.Streams) *cobra.Command {
-	return &cobra.Command{
+	form := ""
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of nap",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := checkOutput(form, textForms()); err != nil {
+				return err
+			}
+			if isDocument(form) {
+				return writeDocument(s.Out, form, built{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+			}
 			_, err := fmt.Fprintf(s.Out, "nap %s\n", version)
 			return err
 		},
 	}
+	addOutput(cmd, &form, textForms())
+	return cmd
+}
+
+// built is what nap version says to programs.
+type built struct {
+	Version   string `json:"version"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
 }

@@ -99,7 +99,7 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 	case "html":
 		return savingsPage.Execute(c.streams.Out, made)
 	case "table":
-		return made.write(c.streams.Out)
+		return made.write(&c.streams)
 	}
 	return writeDocument(c.streams.Out, form, made)
 }
@@ -198,10 +198,10 @@ func (c *planCommand) replan(ctx context.Context, read *planInput, source *offli
 }
 
 // write prints savings for people.
-func (s *savingsReport) write(w io.Writer) error {
+func (s *savingsReport) write(to *command.Streams) error {
 	o := &s.Options[0]
 	var out strings.Builder
-	k := inkFor(w)
+	k := inkFor(to.Out)
 	switch {
 	case s.Nodes == 0:
 		out.WriteString(k.bold("No node with a price is in the input.") + "\n")
@@ -244,9 +244,9 @@ func (s *savingsReport) write(w io.Writer) error {
 	out.WriteString("not counted: network traffic, data disks, the fee of AKS\nnap plan shows what waits now\n")
 	var lines []string
 	for line := range strings.Lines(out.String()) {
-		lines = append(lines, wrap(strings.TrimSuffix(line, "\n"), screenColumns)...)
+		lines = append(lines, wrap(offeredIn(to, strings.TrimSuffix(line, "\n")), screenColumns)...)
 	}
-	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	_, err := io.WriteString(to.Out, strings.Join(lines, "\n")+"\n")
 	return err
 }
 

@@ -82,7 +82,7 @@ func (c *shadowCommand) run(ctx context.Context) error {
 
 // read reads the record of the cluster.
 func (c *shadowCommand) read(ctx context.Context) (*shadow.Record, error) {
-	config, err := c.cluster.Config()
+	config, err := c.cluster.Config(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 		if c.watch && command.IsTerminal(c.streams.Out) {
 			fmt.Fprint(c.streams.Out, "\x1b[H\x1b[2J")
 		}
-		screen := &statusScreen{clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out), offered: c.streams.Offered}
+		screen := &statusScreen{clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out), offered: func(text string) string { return offeredIn(&c.streams, text) }}
 		if _, err := io.WriteString(c.streams.Out, screen.String()); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (c *statusCommand) look(ctx context.Context) (*clusterStatus, error) {
 	out := &clusterStatus{}
 	if c.input.live() && len(c.input.files) == 0 {
 		out.Cluster = c.input.cluster.Name()
-		config, err := c.input.cluster.Config()
+		config, err := c.input.cluster.Config(ctx)
 		if err != nil {
 			return nil, err
 		}

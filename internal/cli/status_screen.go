@@ -28,8 +28,8 @@ type statusScreen struct {
 	at    time.Time
 	ink   ink
 	lines []string
-	// offered is a command as it has to be typed here.
-	offered func(command string) string
+	// offered is a text with commands as they have to be typed here.
+	offered func(text string) string
 }
 
 // String writes the screen.
@@ -49,7 +49,7 @@ func (t *statusScreen) String() string {
 
 // add adds a line, cut to the width of the screen.
 func (t *statusScreen) add(format string, args ...any) {
-	t.lines = append(t.lines, clip(fmt.Sprintf(format, args...), screenColumns))
+	t.lines = append(t.lines, clip(t.offered(fmt.Sprintf(format, args...)), screenColumns))
 }
 
 // clip cuts a text to a number of columns, with three dots for what is left out.
@@ -149,7 +149,7 @@ func (t *statusScreen) pools() {
 		t.add("... and %s: nap get pools", plural(more, "more NodePool"))
 	}
 	if n := t.Status.OtherNodes; n > 0 {
-		t.add("%s of no NodePool: nap savings says what their pods would cost with nap", plural(int(n), "node"))
+		t.add("%s of no NodePool: nap savings says what nap would cost", plural(int(n), "node"))
 	}
 }
 
@@ -194,7 +194,7 @@ func (t *statusScreen) pending() {
 	for i := range s.Pending[:min(mostPending, len(s.Pending))] {
 		w := &s.Pending[i]
 		t.add("PENDING  %s of %s: %s", plural(int(w.Pods), "pod"), w.Workload, cmp.Or(w.Reason, w.Message))
-		t.add("         -> %s", t.offered("nap explain pod "+w.Pod))
+		t.add("         -> nap explain pod %s", w.Pod)
 	}
 	if more := len(s.Pending) - mostPending; more > 0 {
 		t.add("         ... and %s: nap plan", plural(more, "more workload"))

@@ -221,6 +221,9 @@ func (o *Options) Validate() error {
 	if err := o.tokens(); err != nil {
 		return err
 	}
+	if err := o.endpoints(); err != nil {
+		return err
+	}
 	return o.metrics()
 }
 
@@ -229,7 +232,13 @@ const mostLedgerLabels = 4
 
 // ledgerLabels are the keys that Options.LedgerLabels names.
 func ledgerLabels(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	var keys []string
+	for key := range strings.SplitSeq(text, ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func checkLedgerLabels(text string) error {
@@ -239,8 +248,23 @@ func checkLedgerLabels(text string) error {
 	}
 	for _, key := range keys {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return fmt.Errorf("--ledger-labels %q: %s", key, strings.Join(problems, "; "))
+			return fmt.Errorf("--ledger-labels %q: allowed are keys of labels, separated by commas: %s", key, strings.Join(problems, "; "))
 		}
+	}
+	return nil
+}
+
+// endpoints refuses two endpoints that would listen on one port. Port 0 takes a free one.
+func (o *Options) endpoints() error {
+	host, port, err := net.SplitHostPort(o.MetricsBindAddress)
+	other, otherPort, otherErr := net.SplitHostPort(o.HealthProbeBindAddress)
+	if err != nil || otherErr != nil || port != otherPort || port == "0" {
+		return nil
+	}
+	all := func(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
+	if host == other || all(host) || all(other) {
+		return fmt.Errorf("metrics on %q and health probes on %q: choose another --metrics-port or --health-probe-port",
+			o.MetricsBindAddress, o.HealthProbeBindAddress)
 	}
 	return nil
 }
@@ -297,7 +321,8 @@ const longestTokenLife = 30 * 24 * time.Hour
 // half of its life, so that half is the least that a launch finds.
 func (o *Options) tokens() error {
 	if modes := bootstraptoken.Modes(); !slices.Contains(modes, o.BootstrapTokens) {
-		return fmt.Errorf("--bootstrap-tokens %q: allowed are %s", o.BootstrapTokens, join(modes))
+		// The value does not follow the name, after which the program's errors mask what it is.
+		return fmt.Errorf("--bootstrap-tokens: allowed are %s; got %q", join(modes), o.BootstrapTokens)
 	}
 	if o.JoinTime <= 0 || o.JoinTime > time.Hour {
 		return fmt.Errorf("--bootstrap-join-time %s: allowed are more than 0s to 1h", o.JoinTime)

@@ -44,8 +44,11 @@ func RunShadow(ctx context.Context, cfg ShadowConfig) error {
 		return fmt.Errorf("--shadow-interval %s: must be at least %s", cfg.Every, leastShadowInterval)
 	}
 	ctrllog.SetLogger(cfg.Logger)
-	if err := kube.MayListCluster(ctx, cfg.REST); err != nil {
+	switch err := kube.MayListCluster(ctx, cfg.REST); {
+	case errors.Is(err, kube.ErrMayNotList):
 		return fmt.Errorf("%w; charts/nap with shadow.enabled=true grants all that a shadow reads", err)
+	case err != nil:
+		return fmt.Errorf("%w: check that the API server runs, or choose another with --kubeconfig or --context", err)
 	}
 	known, err := kube.ClusterScheme()
 	if err != nil {

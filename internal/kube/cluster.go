@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -75,7 +76,7 @@ func ListCached(ctx context.Context, reader client.Reader) (objects []client.Obj
 		return out, err
 	})
 	if err == nil && len(forbidden) > 0 {
-		err = fmt.Errorf("these credentials may not list %s", strings.Join(forbidden, ", "))
+		err = fmt.Errorf("%w %s", ErrMayNotList, strings.Join(forbidden, ", "))
 	}
 	return objects, missing, err
 }
@@ -149,6 +150,9 @@ func optional(list client.ObjectList) bool {
 	return false
 }
 
+// ErrMayNotList is in the errors of [MayListCluster] and [ListCached] where permissions are missing.
+var ErrMayNotList = errors.New("these credentials may not list")
+
 // MayListCluster reports what of [ListCluster] these credentials may not list, in one
 // sentence.
 func MayListCluster(ctx context.Context, config *rest.Config) error {
@@ -167,7 +171,7 @@ func MayListCluster(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("read the cluster at %s: %w", config.Host, err)
 	}
 	if len(forbidden) > 0 {
-		return fmt.Errorf("read the cluster at %s: these credentials may not list %s", config.Host, strings.Join(forbidden, ", "))
+		return fmt.Errorf("read the cluster at %s: %w %s", config.Host, ErrMayNotList, strings.Join(forbidden, ", "))
 	}
 	return nil
 }

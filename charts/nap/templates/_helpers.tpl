@@ -97,6 +97,136 @@ own
   expression: "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind == 'DaemonSet' || o.kind == 'Node')"
 {{- end -}}
 
+{{/* Go's form of a duration, such as 1m30s, in milliseconds. */}}
+{{- define "nap.milliseconds" -}}
+{{- $ms := 0.0 -}}
+{{- range regexFindAll "[0-9]+([.][0-9]+)?(ms|s|m|h)" . -1 -}}
+{{- $unit := regexFind "[a-z]+$" . -}}
+{{- $ms = addf $ms (mulf (float64 (trimSuffix $unit .)) (get (dict "ms" 1.0 "s" 1000.0 "m" 60000.0 "h" 3600000.0) $unit)) -}}
+{{- end -}}
+{{ $ms }}
+{{- end -}}
+
+{{/*
+Settings that are durations which the controller refuses, a line each. Of each one: what holds
+without it, and the least and the most that is allowed, empty for no bound.
+*/}}
+{{- define "nap.durationFaults" -}}
+{{- $faults := list -}}
+{{- $given := dict -}}
+{{- $ms := dict -}}
+{{- $positive := "0.000001ms" -}}
+{{- range list
+  (list "batchIdleDuration" "1s" $positive "")
+  (list "batchMaxDuration" "10s" "" "")
+  (list "planBudget" "250ms" "" "1m")
+  (list "consolidationBudget" "1s" "" "1m")
+  (list "evictionPayback" "1h" $positive "")
+  (list "bootstrapJoinTime" "15m" $positive "1h")
+  (list "bootstrapTokenLife" "24h" "" "720h")
+  (list "leaderElectionLeaseDuration" "10s" "3s" "10m")
+  (list "leaderElectionRenewDeadline" "8s" "1s" "")
+  (list "leaderElectionRetryPeriod" "1s" "100ms" "")
+  (list "napLaunchSettle" "15s" "" "4m")
+  (list "shadowInterval" "1m" "1s" "")
+  (list "napUpgradeCheckInterval" "15m" "1s" "24h")
+  (list "providerBatchIdleDuration" "1s" "" "30s")
+  (list "providerBatchMaxDuration" "5s" "" "30s")
+-}}
+{{- $name := index . 0 -}}
+{{- $least := index . 2 -}}
+{{- $most := index . 3 -}}
+{{- $value := get $.Values.settings $name | default (index . 1) -}}
+{{- $is := float64 (include "nap.milliseconds" $value) -}}
+{{- $_ := set $given $name $value -}}
+{{- $_ := set $ms $name $is -}}
+{{- $low := lt $is (float64 (include "nap.milliseconds" $least)) -}}
+{{- $high := and $most (gt $is (float64 (include "nap.milliseconds" $most))) -}}
+{{- if or $low $high -}}
+{{- $from := ternary "more than 0s" ($least | default "0s") (eq $least $positive) -}}
+{{- $faults = append $faults (printf "settings.%s: got %s, allowed are %s" $name $value (ternary (printf "%s to %s" $from $most) (printf "%s or more" $from | replace "more than 0s or more" "more than 0s") (ne $most ""))) -}}
+{{- end -}}
+{{- end -}}
+{{- if lt $ms.batchMaxDuration $ms.batchIdleDuration -}}
+{{- $faults = append $faults (printf "settings.batchMaxDuration: got %s, must be at least settings.batchIdleDuration, %s" $given.batchMaxDuration $given.batchIdleDuration) -}}
+{{- end -}}
+{{- if le $ms.bootstrapTokenLife (mulf 2.0 $ms.bootstrapJoinTime) -}}
+{{- $faults = append $faults (printf "settings.bootstrapTokenLife: got %s, must be more than twice settings.bootstrapJoinTime, %s" $given.bootstrapTokenLife $given.bootstrapJoinTime) -}}
+{{- end -}}
+{{- if ne (floor (divf $ms.leaderElectionLeaseDuration 1000.0)) (divf $ms.leaderElectionLeaseDuration 1000.0) -}}
+{{- $faults = append $faults (printf "settings.leaderElectionLeaseDuration: got %s, allowed are whole seconds" $given.leaderElectionLeaseDuration) -}}
+{{- end -}}
+{{- if ge $ms.leaderElectionRenewDeadline $ms.leaderElectionLeaseDuration -}}
+{{- $faults = append $faults (printf "settings.leaderElectionRenewDeadline: got %s, must be less than settings.leaderElectionLeaseDuration, %s" $given.leaderElectionRenewDeadline $given.leaderElectionLeaseDuration) -}}
+{{- end -}}
+{{- if gt (mulf 2.0 $ms.leaderElectionRetryPeriod) $ms.leaderElectionRenewDeadline -}}
+{{- $faults = append $faults (printf "settings.leaderElectionRetryPeriod: got %s, must be at most half of settings.leaderElectionRenewDeadline, %s" $given.leaderElectionRetryPeriod $given.leaderElectionRenewDeadline) -}}
+{{- end -}}
+{{- if gt $ms.providerBatchIdleDuration $ms.providerBatchMaxDuration -}}
+{{- $faults = append $faults (printf "settings.providerBatchIdleDuration: got %s, must be at most settings.providerBatchMaxDuration, %s" $given.providerBatchIdleDuration $given.providerBatchMaxDuration) -}}
+{{- end -}}
+{{ join "\n" $faults }}
+{{- end -}}
+
+{{/* Settings that are resource ids of Azure, and others of which only one may be set: a line for each that the controller refuses. */}}
+{{- define "nap.azureFaults" -}}
+{{- $s := .Values.settings -}}
+{{- $faults := list -}}
+{{- $id := "/subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/" -}}
+{{- $form := "(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/" -}}
+{{- if and $s.vnetSubnetId (not (regexMatch (print $form "Microsoft.Network/virtualNetworks/[^/]+/subnets/[^/]+$") $s.vnetSubnetId)) -}}
+{{- $faults = append $faults (printf "settings.vnetSubnetId: got %s, must be of the form %sMicrosoft.Network/virtualNetworks/VNET/subnets/SUBNET" $s.vnetSubnetId $id) -}}
+{{- end -}}
+{{- range $s.nodeIdentities -}}
+{{- if not (regexMatch (print $form "Microsoft.ManagedIdentity/userAssignedIdentities/[^/]+$") .) -}}
+{{- $faults = append $faults (printf "settings.nodeIdentities: got %s, must be of the form %sMicrosoft.ManagedIdentity/userAssignedIdentities/IDENTITY" . $id) -}}
+{{- end -}}
+{{- end -}}
+{{- with $s.nodeOsdiskDiskencryptionsetId -}}
+{{- if not (regexMatch (print $form "Microsoft.Compute/diskEncryptionSets/[^/]+$") .) -}}
+{{- $faults = append $faults (printf "settings.nodeOsdiskDiskencryptionsetId: got %s, must be of the form %sMicrosoft.Compute/diskEncryptionSets/SET" . $id) -}}
+{{- else if not (hasPrefix (printf "/subscriptions/%s/" $s.azureSubscriptionId | lower) (lower .)) -}}
+{{- $faults = append $faults (printf "settings.nodeOsdiskDiskencryptionsetId: got %s, must be in settings.azureSubscriptionId, %s" . $s.azureSubscriptionId) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $s.armCloud $s.azureEnvironmentFilepath -}}
+{{- $faults = append $faults "settings.armCloud: is set and settings.azureEnvironmentFilepath too: leave one of them out" -}}
+{{- else if not (has (upper ($s.armCloud | default "AzurePublicCloud")) (list "AZUREPUBLICCLOUD" "AZURECLOUD" "AZURECHINACLOUD" "AZUREUSGOVERNMENTCLOUD" "AZUREUSGOVERNMENT")) -}}
+{{- $faults = append $faults (printf "settings.armCloud: got %s, allowed are AzurePublicCloud, AzureChinaCloud, AzureUSGovernmentCloud" $s.armCloud) -}}
+{{- end -}}
+{{- if and $s.useSig (not $s.sigSubscriptionId) }}{{ $faults = append $faults "settings.sigSubscriptionId: must be set with settings.useSig=true: the subscription of AKS's shared image galleries" }}{{ end -}}
+{{- range list "sigSubscriptionId" "sigAccessTokenServerUrl" -}}
+{{- if and (get $s .) (not $s.useSig) }}{{ $faults = append $faults (printf "settings.%s: is set and settings.useSig is not true: set settings.useSig=true, or leave it out" .) }}{{ end -}}
+{{- end -}}
+{{- if and $s.napSecureTlsAadResource (not $s.napSecureTlsBootstrapping) }}{{ $faults = append $faults "settings.napSecureTlsAadResource: is set and settings.napSecureTlsBootstrapping is not true: set settings.napSecureTlsBootstrapping=true, or leave it out" }}{{ end -}}
+{{- if and $s.napCreateMachinesPool (eq (toString $s.provisionMode) "aksscriptless") }}{{ $faults = append $faults "settings.napCreateMachinesPool: true with settings.provisionMode=aksscriptless, which makes no machines in an agent pool: leave one of them out" }}{{ end -}}
+{{- if and (eq (toString $s.networkPlugin) "none") (eq (toString $s.networkPluginMode) "overlay") }}{{ $faults = append $faults "settings.networkPluginMode: overlay with settings.networkPlugin=none: leave it empty" }}{{ end -}}
+{{ join "\n" $faults }}
+{{- end -}}
+
+{{/* Endpoints of which the Service and the probes would not find the port, or that take one port both. */}}
+{{- define "nap.endpointFaults" -}}
+{{- $s := .Values.settings -}}
+{{- $faults := list -}}
+{{- range list (list "metrics" $s.metricsBindAddress $s.metricsPort 8080) (list "healthProbe" $s.healthProbeBindAddress $s.healthProbePort 8081) -}}
+{{- $address := index . 1 | default "0" -}}
+{{- $port := int (index . 2 | default (index . 3)) -}}
+{{- if and (ne $address "0") (not (hasSuffix (printf ":%d" $port) $address)) -}}
+{{- $faults = append $faults (printf "settings.%sBindAddress: got %s, its port must be that of settings.%sPort, %d" (index . 0) $address (index . 0) $port) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (ne (toString $s.metricsBindAddress) "0") (eq (int ($s.metricsPort | default 8080)) (int ($s.healthProbePort | default 8081))) -}}
+{{- $faults = append $faults (printf "settings.metricsPort: got %d, which is settings.healthProbePort, too: choose another" (int ($s.metricsPort | default 8080))) -}}
+{{- end -}}
+{{- with $s.schedulerConfig -}}
+{{- $config := fromYaml . -}}
+{{- if or (hasKey $config "Error") (omit $config "podTopologySpread") -}}
+{{- $faults = append $faults (printf "settings.schedulerConfig: must be YAML with podTopologySpread.defaultConstraints, as text; got %s" (trunc 200 .)) -}}
+{{- end -}}
+{{- end -}}
+{{ join "\n" $faults }}
+{{- end -}}
+
 {{/* Values that contradict each other, each with what to do. */}}
 {{- define "nap.check" -}}
 {{- $faults := list -}}
@@ -108,6 +238,7 @@ own
 {{- end -}}
 {{- if and .Values.workloadIdentity.enabled (not .Values.shadow.enabled) (not .Values.workloadIdentity.clientId) }}{{ $faults = append $faults "workloadIdentity.clientId: must be set: the client id of the managed identity of nap; or set workloadIdentity.enabled=false where the pods sign in otherwise" }}{{ end -}}
 {{- end -}}
+{{- if and .Values.shadow.enabled (eq (toString $s.engine) "karpenter") }}{{ $faults = append $faults "settings.engine: karpenter with shadow.enabled=true: a shadow says what nap's own planner would cost; leave one of them out" }}{{ end -}}
 {{- if and $s.disableLeaderElection (gt (int .Values.replicas) 1) }}{{ $faults = append $faults (printf "replicas: %d with settings.disableLeaderElection=true: every replica would buy; set replicas=1" (int .Values.replicas)) }}{{ end -}}
 {{- if and .Values.bootstrapTokenSecret.name $s.bootstrapTokens (ne (toString $s.bootstrapTokens) "given") }}{{ $faults = append $faults (printf "bootstrapTokenSecret.name: is set and settings.bootstrapTokens is %s: leave one of them out" $s.bootstrapTokens) }}{{ end -}}
 {{- if and (eq (toString $s.bootstrapTokens) "given") (not .Values.bootstrapTokenSecret.name) }}{{ $faults = append $faults "bootstrapTokenSecret.name: must be set with settings.bootstrapTokens=given: the Secret with the token" }}{{ end -}}
@@ -116,5 +247,8 @@ own
 {{- if and .Values.metrics.certificateSecret (not .Values.metrics.secure) }}{{ $faults = append $faults "metrics.certificateSecret: is set and metrics.secure is false: set metrics.secure=true, or leave it out" }}{{ end -}}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}{{ $faults = append $faults "serviceAccount.name: must be set with serviceAccount.create=false" }}{{ end -}}
 {{- if and (eq .Values.admission.requests "Default") (not (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) }}{{ $faults = append $faults (printf "admission.requests: Default needs Kubernetes 1.36, whose API server changes objects by policies; this is %s: use Warn or Deny" .Capabilities.KubeVersion.Version) }}{{ end -}}
+{{- range list "nap.durationFaults" "nap.azureFaults" "nap.endpointFaults" -}}
+{{- $faults = concat $faults (compact (splitList "\n" (include . $))) -}}
+{{- end -}}
 {{- if $faults }}{{ fail (printf "\n  %s" (join "\n  " $faults)) }}{{ end -}}
 {{- end -}}

@@ -23,7 +23,7 @@ func told() managedcluster.Facts {
 		Network: managedcluster.Network{
 			Plugin: "azure", Mode: "overlay", Dataplane: "cilium", Policy: "cilium", DNSServiceIP: "10.0.0.10",
 		},
-		Kubelet:       managedcluster.Identity{ResourceID: kubeletID, ClientID: "id"},
+		Kubelet:       managedcluster.Identity{ResourceID: kubeletID, ClientID: kubeletClient},
 		AdminUsername: "azureuser", SSHPublicKeys: []string{"ssh-rsa AAAA"},
 		Pools: []managedcluster.AgentPool{{Name: "system", Mode: "System"}},
 	}
@@ -68,7 +68,7 @@ func TestLearnFillsWhatIsNotSet(t *testing.T) {
 		"dataplane":      {c.NetworkDataplane, "cilium"},
 		"policy":         {c.NetworkPolicy, "cilium"},
 		"DNS":            {c.DNSServiceIP, "10.0.0.10"},
-		"client id":      {c.KubeletIdentityClientID, "id"},
+		"client id":      {c.KubeletIdentityClientID, kubeletClient},
 		"identities":     {strings.Join(c.NodeIdentities, ","), kubeletID},
 		"key":            {c.SSHPublicKey, "ssh-rsa AAAA"},
 		"user":           {c.AdminUsername, "azureuser"},
@@ -124,7 +124,8 @@ func TestLearnRefusesContradictionByName(t *testing.T) {
 			"CLUSTER_ENDPOINT is d-dns-2.hcp.eastus.azmk8s.io, the cluster says c-dns-1.hcp.eastus.azmk8s.io", nil},
 		{"LOCATION", "westus", "LOCATION is westus, the cluster says eastus", nil},
 		{"AZURE_NODE_RESOURCE_GROUP", "MC_other", "AZURE_NODE_RESOURCE_GROUP is MC_other, the cluster says MC_c", nil},
-		{"KUBELET_IDENTITY_CLIENT_ID", "another", "KUBELET_IDENTITY_CLIENT_ID is another, the cluster says id", nil},
+		{"KUBELET_IDENTITY_CLIENT_ID", "11111111-1111-1111-1111-111111111111",
+			"KUBELET_IDENTITY_CLIENT_ID is 11111111-1111-1111-1111-111111111111, the cluster says " + kubeletClient, nil},
 		{"VNET_SUBNET_ID", byoSubnet, "VNET_SUBNET_ID is in virtual network corp of resource group net, the cluster says", nil},
 		{"VNET_SUBNET_ID", strings.Replace(byoSubnet, "corp", "lab", 1), "the cluster says its machines are in corp",
 			func(f *managedcluster.Facts) { f.Pools[0].SubnetID = byoSubnet }},

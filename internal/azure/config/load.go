@@ -36,6 +36,7 @@ const (
 var (
 	usernamePattern = regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_]{0,31}$`)
 	poolPattern     = regexp.MustCompile(`^[a-z][a-z0-9]{0,11}$`)
+	uuidPattern     = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	tokenPattern    = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 )
 
@@ -106,10 +107,10 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 		ResourceGroup:           l.text("ARM_RESOURCE_GROUP", ""),
 		NodeResourceGroup:       l.text("AZURE_NODE_RESOURCE_GROUP", ""),
 		VNETSubnetID:            l.text("VNET_SUBNET_ID", ""),
-		VNETGUID:                l.text("VNET_GUID", ""),
+		VNETGUID:                l.uuid("VNET_GUID"),
 		DNSServiceIP:            l.text("DNS_SERVICE_IP", ""),
 		NodeIdentities:          l.list("NODE_IDENTITIES"),
-		KubeletIdentityClientID: l.text("KUBELET_IDENTITY_CLIENT_ID", ""),
+		KubeletIdentityClientID: l.uuid("KUBELET_IDENTITY_CLIENT_ID"),
 		DiskEncryptionSetID:     l.text("NODE_OSDISK_DISKENCRYPTIONSET_ID", ""),
 		AdditionalTags:          l.tags("ADDITIONAL_TAGS"),
 		VMMemoryOverhead:        l.fraction("VM_MEMORY_OVERHEAD_PERCENT", defaultMemoryOverhead),
@@ -175,6 +176,11 @@ func (l *loader) list(name string) []string {
 		}
 	}
 	return out
+}
+
+// uuid reads a variable that Azure writes as a UUID; it may be unset.
+func (l *loader) uuid(name string) string {
+	return l.form(name, uuidPattern, "a UUID such as 00000000-0000-0000-0000-000000000001")
 }
 
 func (l *loader) tags(name string) map[string]string {

@@ -9,13 +9,16 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 )
 
+// kubeletClient is the client id of the kubelets' identity.
+const kubeletClient = "00000000-0000-0000-0000-000000000009"
+
 func good() map[string]string {
 	return map[string]string{
 		"CLUSTER_NAME": "c", "CLUSTER_ENDPOINT": "https://c.test:443", "KUBELET_BOOTSTRAP_TOKEN": "abcdef.0123456789abcdef",
 		"SSH_PUBLIC_KEY": "ssh-rsa AAAA", "AZURE_SUBSCRIPTION_ID": "s", "LOCATION": "EastUS", "AZURE_NODE_RESOURCE_GROUP": "MC_c",
 		"VNET_SUBNET_ID":             "/subscriptions/s/resourceGroups/MC_c/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
 		"NODE_IDENTITIES":            "/subscriptions/s/resourceGroups/MC_c/providers/Microsoft.ManagedIdentity/userAssignedIdentities/c-agentpool",
-		"KUBELET_IDENTITY_CLIENT_ID": "id",
+		"KUBELET_IDENTITY_CLIENT_ID": kubeletClient,
 	}
 }
 
@@ -70,6 +73,8 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 		{"ADDITIONAL_TAGS", "a/b=c", "must not contain"},
 		{"ADDITIONAL_TAGS", "a=b,A=c", "there twice"},
 		{"DNS_SERVICE_IP", "kube-dns", "is not an IP address"},
+		{"VNET_GUID", "x", `VNET_GUID: "x" is not a UUID`},
+		{"KUBELET_IDENTITY_CLIENT_ID", "00000000-0000-0000-0000-00000000000", "KUBELET_IDENTITY_CLIENT_ID: \"00000000-0000-0000-0000-00000000000\" is not a UUID"},
 		{"NODE_IDENTITIES", "me", "userAssignedIdentities"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "x", "diskEncryptionSets"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID",

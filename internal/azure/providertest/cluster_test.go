@@ -91,7 +91,7 @@ func TestDiscoverWithoutPermissionNeedsEveryVariable(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		c, err := discovered(t, env, "LOCATION", env.Region, "AZURE_NODE_RESOURCE_GROUP", env.NodeResourceGroup, "VNET_SUBNET_ID", env.SubnetID,
-			"CLUSTER_ENDPOINT", "https://c.test", "SSH_PUBLIC_KEY", "ssh-rsa AAAA", "KUBELET_IDENTITY_CLIENT_ID", "id",
+			"CLUSTER_ENDPOINT", "https://c.test", "SSH_PUBLIC_KEY", "ssh-rsa AAAA", "KUBELET_IDENTITY_CLIENT_ID", "00000000-0000-0000-0000-000000000009",
 			"NODE_IDENTITIES", "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes")
 		if err != nil || c.Facts.ID != "" {
 			t.Errorf("all is said: %v", err)

@@ -2,13 +2,17 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -54,7 +58,12 @@ type Cluster struct {
 	// As and AsGroups are the user and the groups to impersonate.
 	As       string
 	AsGroups []string
+	// RequestTimeout is how long one request may take; 0 means no limit.
+	RequestTimeout time.Duration
 }
+
+// requestTimeout is what kubectl gives its discovery.
+const requestTimeout = 32 * time.Second
 
 // Add adds the flags.
 func (c *Cluster) Add(flags *pflag.FlagSet) {
@@ -62,6 +71,7 @@ func (c *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Context, "context", "", "the context of the kubeconfig (default: its current one)")
 	flags.StringVar(&c.As, "as", "", "the user to impersonate")
 	flags.StringArrayVar(&c.AsGroups, "as-group", nil, "a group to impersonate (repeatable)")
+	flags.DurationVar(&c.RequestTimeout, "request-timeout", requestTimeout, "how long one request to the API server may take; 0 for no limit")
 }
 
 // Chosen reports whether a flag says which cluster.
@@ -87,8 +97,12 @@ func (c *Cluster) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
 }
 
-// Config finds the API server. An unknown context is refused with those that there are.
-func (c *Cluster) Config() (*rest.Config, error) {
+// Config finds the API server. An unknown context is refused with those that there are. All
+// requests end with the context, those too for which client libraries have none of their own.
+func (c *Cluster) Config(ctx context.Context) (*rest.Config, error) {
+	if c.RequestTimeout < 0 {
+		return nil, fmt.Errorf("--request-timeout: got %s, allowed are 0s (no limit) and more", c.RequestTimeout)
+	}
 	if raw, err := c.loader().RawConfig(); err == nil && c.Context != "" && raw.Contexts[c.Context] == nil {
 		return nil, fmt.Errorf("--context: got %q, the kubeconfig has: %s", c.Context,
 			cmp.Or(strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "), "none"))
@@ -97,8 +111,43 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Timeout = c.RequestTimeout
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{ctx, next} })
 	config.Impersonate = rest.ImpersonationConfig{UserName: c.As, Groups: c.AsGroups}
 	return config, nil
+}
+
+// bounded ends requests with a context. The libraries' discovery does not ask the context of
+// the call that needs it.
+type bounded struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(b.ctx, cancel)
+	end := func() { stop(); cancel() }
+	response, err := b.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	response.Body = &body{response.Body, end}
+	return response, nil
+}
+
+// body ends what holds a request when its answer has been read.
+type body struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // Name is what people call the cluster: the context, or "the cluster" in a pod.

@@ -45,7 +45,7 @@ func (f *TermFlags) Check() error {
 	case f.payback <= 0:
 		return fmt.Errorf("--eviction-payback: got %s, must be more than 0", f.payback)
 	case !(f.minimumSaving >= 0 && f.minimumSaving < 1):
-		return fmt.Errorf("--consolidation-minimum-saving: got %g, allowed are 0 up to 1", f.minimumSaving)
+		return fmt.Errorf("--consolidation-minimum-saving: got %g, allowed are 0 to less than 1", f.minimumSaving)
 	}
 	return nil
 }

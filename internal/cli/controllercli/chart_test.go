@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodeautoprovision/nap/charts"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
@@ -143,6 +144,15 @@ func TestChartAllowsWhatControllerAllows(t *testing.T) {
 	if want := controller.Gates(); !maps.Equal(keys(want), gates) {
 		t.Errorf("the chart has the gates %v, the controller %v", slices.Sorted(maps.Keys(gates)), slices.Sorted(maps.Keys(want)))
 	}
+	values, err := os.ReadFile(chart + "values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for gate := range schema["featureGates"].Properties {
+		if !strings.Contains(string(values), gate) {
+			t.Errorf("values.yaml does not name the gate %s", gate)
+		}
+	}
 	lists := 0
 	for setting, property := range schema {
 		for _, value := range property.Enum {
@@ -161,6 +171,88 @@ func TestChartAllowsWhatControllerAllows(t *testing.T) {
 	}
 	if lists < 20 {
 		t.Errorf("only %d values were tried", lists)
+	}
+}
+
+// rendered is what the chart finds wrong with variables of the controller, metrics being plain
+// as they are without a flag.
+func rendered(t *testing.T, vars map[string]string) error {
+	t.Helper()
+	release := charts.Release{Chart: "nap", Name: "nap", Namespace: "nap-system", Values: map[string]any{
+		"image": map[string]any{"repository": "nap"}, "workloadIdentity": map[string]any{"clientId": "client"},
+	}}
+	all := map[string]string{"CLUSTER_NAME": "c", "ARM_RESOURCE_GROUP": "g", "AZURE_SUBSCRIPTION_ID": "s", "METRICS_SECURE": "false"}
+	maps.Copy(all, vars)
+	for name, value := range all {
+		if name == "SHADOW" {
+			release.Values["shadow"] = map[string]any{"enabled": true}
+			continue
+		}
+		release.Variables = append(release.Variables, name+"="+value)
+	}
+	_, err := release.Render()
+	return err
+}
+
+// inVariables are the flags of a command line as variables; those that are none are left out.
+func inVariables(r refusal) map[string]string {
+	out := maps.Clone(r.env)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, arg := range strings.Fields(r.args) {
+		flag, value, set := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if !set {
+			value = "true"
+		}
+		out[strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))] = value
+	}
+	return out
+}
+
+// TestChartRefusesWhatControllerRefuses: a value that would end the controller at its start
+// is refused before anything is changed.
+func TestChartRefusesWhatControllerRefuses(t *testing.T) {
+	others := map[string]string{
+		"--unknown": "no setting", "now": "no flag", "--context=nowhere": "no setting",
+		"--leader-election-name=":                                       "empty is the default there",
+		"--metrics-cert-dir=/etc/nap/metrics":                           "the chart sets it from metrics.certificateSecret, which it checks",
+		"--health-probe-bind-address=127.0.0.1:1 --health-probe-port=2": "the chart gives the address alone, and refuses another port",
+		`--scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`: "docs/install.md says so",
+	}
+	all := refusals()
+	for _, r := range all {
+		if err := rendered(t, inVariables(r)); err == nil && others[r.args] == "" {
+			t.Errorf("charts/nap takes %v, which the controller refuses", inVariables(r))
+		}
+	}
+	for _, variable := range []string{
+		"VNET_SUBNET_ID=foo", "VNET_GUID=x", "KUBELET_IDENTITY_CLIENT_ID=x", "NODE_IDENTITIES=x", "NODE_OSDISK_DISKENCRYPTIONSET_ID=x",
+		"NODE_OSDISK_DISKENCRYPTIONSET_ID=/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/d",
+		"CLUSTER_ENDPOINT=http://c", "DNS_SERVICE_IP=kube-dns", "LINUX_ADMIN_USERNAME=0root", "ARM_CLOUD=AzureMoon",
+		"AKS_MACHINES_POOL_NAME=Upper", "ADDITIONAL_TAGS=a<b=c", "VM_MEMORY_OVERHEAD_PERCENT=1", "NAP_LAUNCH_SETTLE=5m",
+		"NAP_UPGRADE_CHECK_INTERVAL=25h", "PROVIDER_BATCH_IDLE_DURATION=31s", "PROVIDER_BATCH_MAX_DURATION=1m", "PROVIDER_BATCH_MAX_SIZE=51",
+		"PROVISION_MODE=other", "USE_SIG=true", "SIG_SUBSCRIPTION_ID=s", "SIG_ACCESS_TOKEN_SERVER_URL=https://x", "NAP_SSH_ACCESS=All",
+		"NAP_SECURE_TLS_AAD_RESOURCE=x", "NAP_BOOTSTRAP_REGISTRY=x", "NAP_PACKAGES_URL=ftp://x", "NAP_PRIVATE_EGRESS_PROXY=a b",
+	} {
+		name, value, _ := strings.Cut(variable, "=")
+		if name != "USE_SIG" && takes(name, value) == nil { // USE_SIG is refused by the name of what is missing
+			t.Errorf("the controller takes %s", variable)
+		}
+		if rendered(t, map[string]string{name: value}) == nil {
+			t.Errorf("charts/nap takes %s, which the controller refuses", variable)
+		}
+	}
+	if err := rendered(t, nil); err != nil {
+		t.Errorf("without any of them: %v", err)
+	}
+	given := map[string]string{
+		"BATCH_IDLE_DURATION": "1m30s", "BATCH_MAX_DURATION": "1.5m", "LEDGER_LABELS": "app.kubernetes.io/name, team", "METRICS_PORT": "9090",
+		"METRICS_BIND_ADDRESS": "127.0.0.1:9090", "CONSOLIDATION_MINIMUM_SAVING": "0.999", "LEADER_ELECTION_LEASE_DURATION": "1m",
+		"LEADER_ELECTION_RENEW_DEADLINE": "59999ms", "LEADER_ELECTION_RETRY_PERIOD": "100ms",
+	}
+	if err := rendered(t, given); err != nil {
+		t.Errorf("%v: %v", given, err)
 	}
 }
 

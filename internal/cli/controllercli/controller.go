@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
@@ -116,7 +117,10 @@ lets nap make one, else aksscriptless.
 
 With --shadow it buys and removes nothing, and needs none of this: it watches a
 cluster that Karpenter, AKS or the cluster autoscaler rules, and writes one
-ShadowReport, which nap shadow reads.`,
+ShadowReport, which nap shadow reads. Of the flags only --shadow-interval,
+--plan-budget, --batch-max-duration, --batch-idle-duration, --prices-file,
+--kube-client-qps and --kube-client-burst have an effect then, and those that
+choose the cluster, the health endpoint and the log.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}
@@ -167,7 +171,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.LegacyNodeRepair, "legacy-node-repair", o.LegacyNodeRepair,
 		"with gate NodeRepair, replace unhealthy nodes without asking disruption budgets and karpenter.sh/do-not-repair")
 	fs.StringVar(&c.schedulerConfig, "scheduler-config", "",
-		"YAML or JSON: podTopologySpread.defaultConstraints as kube-scheduler has them")
+		"YAML or JSON itself, no file: podTopologySpread.defaultConstraints as kube-scheduler has them")
 
 	fs.StringVar(&c.tokens, "bootstrap-tokens", "",
 		"whose bootstrap tokens machines join with: own, cluster, given or none; default: given with KUBELET_BOOTSTRAP_TOKEN, else own")
@@ -330,8 +334,8 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	if o.FeatureGates, err = controller.ParseGates(c.gates); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	if o.Scheduler, err = karpoptions.ParseSchedulerConfiguration(c.schedulerConfig); err != nil {
-		return fmt.Errorf("--scheduler-config: %w", err)
+	if o.Scheduler, err = parseScheduler(c.schedulerConfig); err != nil {
+		return err
 	}
 	if o.MetricsBindAddress, err = bindAddress(fs, "metrics", c.metricsAddress, c.metricsPort); err != nil {
 		return err
@@ -346,7 +350,24 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 		return err
 	}
 	o.Terms = c.terms.Terms()
+	if c.shadow && o.Engine == controller.EngineKarpenter {
+		return fmt.Errorf("--engine %s with --shadow: a shadow says what nap's own planner would cost; leave one of them out", o.Engine)
+	}
 	return o.Validate()
+}
+
+// parseScheduler reads --scheduler-config. In nap the flag of the same name has a file.
+func parseScheduler(text string) (*karpoptions.SchedulerConfiguration, error) {
+	config, err := karpoptions.ParseSchedulerConfiguration(text)
+	if err == nil {
+		return config, nil
+	}
+	var word string
+	if yaml.Unmarshal([]byte(text), &word) == nil {
+		return nil, fmt.Errorf("--scheduler-config %q: must be the YAML or JSON itself, such as podTopologySpread: {defaultConstraints: []}, "+
+			"and not the name of a file; of a file: --scheduler-config=\"$(cat FILE)\"", text)
+	}
+	return nil, fmt.Errorf("--scheduler-config: %w", err)
 }
 
 func bindAddress(fs *pflag.FlagSet, endpoint, address string, port int) (string, error) {

@@ -27,6 +27,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
+	"github.com/nodeautoprovision/nap/internal/controller/shadowkeeper"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 var _ = flag.Bool("rewrite", false, "write golden files instead of comparing with them")
@@ -107,13 +109,15 @@ func TestControllerOptionsPreferFlagsOverVariablesOverDefaults(t *testing.T) {
 	}
 }
 
-func TestControllerFlagErrorsAreOneLine(t *testing.T) {
-	kubeconfig := kubeconfigOf(t, "https://127.0.0.1:1")
-	var errs strings.Builder
-	for _, c := range []struct {
-		args string
-		env  map[string]string
-	}{
+// refusal is a command line or an environment that the controller refuses.
+type refusal struct {
+	args string
+	env  map[string]string
+}
+
+// refusals are one or more of each check of flags.
+func refusals() []refusal {
+	return []refusal{
 		{args: "--engine=karpentr"},
 		{args: "--preference-policy=ignore"},
 		{args: "--min-values-policy=Some"},
@@ -122,17 +126,34 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--ignore-dra-requests=no"},
 		{args: `--scheduler-config={"defaultConstraints":[]}`},
 		{args: `--scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`},
+		{args: "--scheduler-config=nosuch"},
 		{args: "--batch-idle-duration=0s"},
 		{args: "--batch-idle-duration=soon"},
 		{args: "--batch-max-duration=500ms"},
+		{args: "--batch-idle-duration=20s"},
 		{args: "--plan-budget=2m"},
+		{args: "--consolidation-budget=2h"},
+		{args: "--consolidation-minimum-saving=1"},
+		{args: "--eviction-price=1001"},
+		{args: "--eviction-payback=0s"},
+		{args: "--default-node-pools=Some"},
 		{args: "--max-nodes=-1"},
 		{args: "--max-new-nodes-per-minute=-1"},
 		{args: "--workload-share-per-node=1.5"},
 		{args: "--fleet-share-per-node=-1"},
+		{args: "--ledger-labels=a,b,c,d,e"},
+		{args: "--ledger-labels=team,a/b/c"},
+		{env: map[string]string{"LEDGER_LABELS": "a b"}},
+		{args: "--bootstrap-tokens=foo"},
+		{args: "--bootstrap-join-time=2h"},
+		{args: "--bootstrap-token-life=30m"},
+		{args: "--bootstrap-token-life=1000h"},
 		{args: "--kube-client-qps=0"},
+		{args: "--kube-client-burst=0"},
 		{args: "--cpu-requests=-1"},
 		{args: "--metrics-port=99999"},
+		{args: "--metrics-port=8080 --health-probe-port=8080"},
+		{args: "--metrics-bind-address=127.0.0.1:8081"},
 		{args: "--metrics-bind-address=localhost"},
 		{args: "--metrics-bind-address=127.0.0.1:http"},
 		{args: "--health-probe-bind-address=127.0.0.1:1 --health-probe-port=2"},
@@ -148,15 +169,22 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--leader-election-retry-period=0s"},
 		{args: "--log-level=loud"},
 		{args: "--log-format=xml"},
+		{args: "--shadow --engine=karpenter"},
 		{args: "--unknown"},
 		{args: "now"},
 		{args: "--context=nowhere"},
 		{env: map[string]string{"KUBE_CLIENT_QPS": "many"}},
 		{env: map[string]string{"ENGINE": "cas"}},
-	} {
+	}
+}
+
+func TestControllerFlagErrorsAreOneLine(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, "https://127.0.0.1:1")
+	var errs strings.Builder
+	for _, c := range refusals() {
 		run := func(context.Context, controller.Config) error { t.Errorf("%s %v: it ran", c.args, c.env); return nil }
 		err := runController(t, c.env, run, append(strings.Fields(c.args), "--kubeconfig="+kubeconfig)...)
-		fmt.Fprintf(&errs, "%s%s\n  %v\n", c.args, envText(c.env), err)
+		fmt.Fprintf(&errs, "%s%s\n  %s\n", c.args, envText(c.env), mask.Text(fmt.Sprint(err)))
 	}
 	clitest.Golden(t, "controller-refusals", errs.String())
 }
@@ -221,6 +249,40 @@ func apiServer(t *testing.T, resources []string, allowed func(*authorizationv1.R
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// Rights are advised only where they are missing.
+func TestShadowToldWhatIsMissing(t *testing.T) {
+	forbidden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api/v1": // enough for the kinds to be known
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`)
+		case "/api":
+			_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/apis":
+			_, _ = io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"kind":"Status","status":"Failure","reason":"Forbidden","code":403}`)
+		}
+	}))
+	t.Cleanup(forbidden.Close)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	const rights = "shadow.enabled=true"
+	for server, want := range map[string]string{forbidden.URL: "may not list Pods", closed.URL: "check that the API server runs"} {
+		config, err := command.ClusterConfig(kubeconfigOf(t, server), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = controller.RunShadow(t.Context(), controller.ShadowConfig{
+			Settings: shadowkeeper.Settings{Every: time.Minute}, REST: config, HealthProbeBindAddress: "0",
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), rights) != (server == forbidden.URL) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }
 
 func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
