@@ -177,8 +177,8 @@ type MachineUnderWay struct {
 	Ordered   metav1.Time `json:"ordered"`
 	// Stage is how far it is: Ordered, Launched or Registered.
 	Stage string `json:"stage"`
-	// Trouble is what keeps it from becoming a node, in the words of Azure, as far as it is
-	// known.
+	// Trouble is what keeps it from becoming a node that takes pods, as far as it is known: the
+	// words of Azure, or what a node that is not initialized waits for.
 	Trouble string `json:"trouble,omitempty"`
 	// GivenUp is when it is given up unless it is there by then; its pods are planned again.
 	GivenUp *metav1.Time `json:"givenUp,omitempty"`

@@ -63,6 +63,11 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 
 // explainPod tells the story of one pod, and whether it stays pending.
 func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err error) {
+	if record := m.input.Record(ref); record != nil && record.Nominated != "" && record.Node == "" && !record.Terminal {
+		if s := m.promisedPod(record); s != nil {
+			return s, false, nil
+		}
+	}
 	if d := m.verdictOn(ref); d != nil && d.verdict.NodeClaim != "" {
 		return &story{Verdict: fmt.Sprintf("%s waits for a machine that is on its way: %s.", ref,
 			strings.TrimSuffix(snapshot.OnItsWay(&m.read.told.document.Status, d.verdict.NodeClaim, m.at), "."))}, false, nil
@@ -181,6 +186,29 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 		return s, nil
 	}
 	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
+}
+
+// promisedPod is about a pod that is nominated for a node (status.nominatedNodeName), nil for
+// others.
+func (m *madePlan) promisedPod(record *fleet.Pod) *story {
+	now := m.read.store.Snapshot()
+	node := now.Node(record.Nominated)
+	if node == nil {
+		return nil
+	}
+	for claim := range now.Claims() {
+		if claim.NodeName != node.Name || node.Initialized {
+			continue
+		}
+		return &story{
+			Verdict: fmt.Sprintf("%s waits for node %s of NodeClaim %s, which is not initialized: %s.",
+				record.Ref, node.Name, claim.Name, strings.Join(fleet.Awaited(claim, node), "; ")),
+			Fix:      "Nothing else is bought meanwhile: see on the node why that does not come.",
+			Commands: []string{"kubectl describe node " + node.Name},
+		}
+	}
+	return &story{Verdict: fmt.Sprintf("%s is promised to node %s (status.nominatedNodeName), and the scheduler has not bound it yet.",
+		record.Ref, node.Name)}
 }
 
 // suggest names pods whose names begin like the one that was asked for.

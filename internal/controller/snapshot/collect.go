@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -265,6 +266,9 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 		if m.Trouble = claim.Trouble; !claim.GivenUp.IsZero() {
 			m.GivenUp = &metav1.Time{Time: claim.GivenUp}
 		}
+		if node := now.Node(claim.NodeName); node != nil && m.Trouble == "" {
+			m.Trouble = NotInitialized(claim, node)
+		}
 		machines = append(machines, m)
 	}
 	slices.SortFunc(machines, func(x, y v1alpha1.MachineUnderWay) int {
@@ -275,6 +279,16 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 		usual = int32(took[len(took)/2].Seconds())
 	}
 	return machines, usual
+}
+
+// NotInitialized says what a node that is not initialized waits for. It is empty for one that
+// is, and for one whose NodeClaim has not noticed yet.
+func NotInitialized(claim *fleet.Claim, node *fleet.Node) string {
+	awaited := fleet.Awaited(claim, node)
+	if len(awaited) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("node %s is not initialized: %s", node.Name, strings.Join(awaited, "; "))
 }
 
 // OnItsWay says of the machine of a NodeClaim how long it has been ordered, how long that usually
