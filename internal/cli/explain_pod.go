@@ -176,7 +176,7 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 	case record == nil:
 		return nil, fmt.Errorf("no pod %s in the input%s", ref, m.suggest(ref))
 	case record.Node != "":
-		return &story{Verdict: fmt.Sprintf("%s already runs on %s.", ref, record.Node)}, nil
+		return m.runningPod(record), nil
 	case record.Terminal:
 		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, nil
 	}
@@ -186,6 +186,23 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 		return s, nil
 	}
 	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
+}
+
+// runningPod is about a pod that has a node, which may be on its way out.
+func (m *madePlan) runningPod(record *fleet.Pod) *story {
+	s := &story{Verdict: fmt.Sprintf("%s already runs on %s.", record.Ref, record.Node)}
+	for _, l := range m.read.store.Snapshot().LeavingNodes(m.at) {
+		switch {
+		case l.Node != record.Node:
+		case l.Blocks != "" && l.Pod == record.Ref:
+			s.Verdict = fmt.Sprintf("%s runs on %s, which leaves and cannot go: %s.", record.Ref, record.Node, l.Blocks)
+			s.Fix, s.Commands = l.Fix, []string{leavingCommand(&l)}
+		default:
+			s.Verdict = fmt.Sprintf("%s runs on %s, which leaves.", record.Ref, record.Node)
+			s.Commands = []string{"nap explain node " + record.Node}
+		}
+	}
+	return s
 }
 
 // promisedPod is about a pod that is nominated for a node (status.nominatedNodeName), nil for
