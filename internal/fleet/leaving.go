@@ -94,7 +94,8 @@ func (n *LeavingNode) held(p *Pod, now time.Time) bool {
 	n.Pod = p.Ref
 	n.Blocks = fmt.Sprintf("pod %s must not be disrupted (karpenter.sh/do-not-disrupt)", p.Ref)
 	if p.KeepUntil.Before(Forever) {
-		n.Blocks = fmt.Sprintf("pod %s must not be disrupted before %s (karpenter.sh/do-not-disrupt)", p.Ref, p.KeepUntil.UTC().Format(time.RFC3339))
+		n.Blocks = fmt.Sprintf("pod %s must not be disrupted before %s (karpenter.sh/do-not-disrupt)",
+			p.Ref, p.KeepUntil.UTC().Format(time.RFC3339))
 	}
 	return true
 }

@@ -153,7 +153,8 @@ func TestConditionSaysThatReplicasExceedLimit(t *testing.T) {
 	set(3)
 	w.look("", "", "", 0)
 	set(4)
-	w.look(metav1.ConditionTrue, ReasonReached, "The limit of 3 nodes (spec.limits.nodes) keeps the NodePool from the 4 that spec.replicas asks for", 1)
+	w.look(metav1.ConditionTrue, ReasonReached,
+		"The limit of 3 nodes (spec.limits.nodes) keeps the NodePool from the 4 that spec.replicas asks for", 1)
 	set(3)
 	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought", 2)
 }
