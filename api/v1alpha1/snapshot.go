@@ -70,6 +70,9 @@ type SnapshotStatus struct {
 	Moves []Move `json:"moves,omitempty"`
 	// LastMoves are the last ones that ended, the latest first, at most five.
 	LastMoves []Move `json:"lastMoves,omitempty"`
+	// Leaving are the nodes whose deletion has been asked for and which are still there, and
+	// billed, those that have left for longest first.
+	Leaving []LeavingNode `json:"leaving,omitempty"`
 	// Shards is how many SnapshotShards hold all of it, Digest the SHA-256 of their data
 	// put together.
 	Shards int32  `json:"shards"`
@@ -177,11 +180,23 @@ type MachineUnderWay struct {
 	Ordered   metav1.Time `json:"ordered"`
 	// Stage is how far it is: Ordered, Launched or Registered.
 	Stage string `json:"stage"`
-	// Trouble is what keeps it from becoming a node, in the words of Azure, as far as it is
-	// known.
+	// Trouble is what keeps it from becoming a node that takes pods, as far as it is known: the
+	// words of Azure, or what a node that is not initialized waits for.
 	Trouble string `json:"trouble,omitempty"`
 	// GivenUp is when it is given up unless it is there by then; its pods are planned again.
 	GivenUp *metav1.Time `json:"givenUp,omitempty"`
+}
+
+// LeavingNode is a node whose NodeClaim is deleted.
+type LeavingNode struct {
+	Node      string `json:"node,omitempty"`
+	NodeClaim string `json:"nodeClaim"`
+	NodePool  string `json:"nodePool,omitempty"`
+	// Since is when the deletion was asked for.
+	Since metav1.Time `json:"since"`
+	// BlockedBy is what the node waits for that does not end by itself: a pod, a
+	// PodDisruptionBudget or volumes. It is empty while nothing is known to be in the way.
+	BlockedBy string `json:"blockedBy,omitempty"`
 }
 
 // Move is a removal of nodes, with the machines that replace them.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -163,6 +164,9 @@ func (t *toldNode) stays() {
 		return
 	}
 	st := &t.moves.Kept[at]
+	if st.Reason == model.ReasonBeingDisrupted && t.leaves(n) {
+		return
+	}
 	t.story.Verdict = fmt.Sprintf("%s stays: %s", n.Name, st.Message)
 	for _, info := range model.Reasons() {
 		if info.Reason == st.Reason {
@@ -176,6 +180,42 @@ func (t *toldNode) stays() {
 	if !st.Until.IsZero() {
 		t.story.say("it is looked at again at %s, in %s", st.Until.UTC().Format(time.RFC3339),
 			model.FormatDuration(st.Until.Sub(t.input.Disruption.Now)))
+	}
+}
+
+// leaves tells of a node whose deletion has been asked for, and what blocks that.
+func (t *toldNode) leaves(n *model.Node) bool {
+	now := t.input.Disruption.Now
+	leaving := t.read.store.Snapshot().LeavingNodes(now)
+	at := slices.IndexFunc(leaving, func(l fleet.LeavingNode) bool { return n.Claim != "" && l.Claim == n.Claim })
+	if at < 0 {
+		return false
+	}
+	l := &leaving[at]
+	since := fmt.Sprintf("its deletion was asked for at %s, %s ago; it is billed until its machine is gone",
+		l.Since.UTC().Format(time.RFC3339), model.FormatDuration(max(0, now.Sub(l.Since)).Truncate(time.Second)))
+	if l.Blocks == "" {
+		t.story.Verdict = n.Name + " leaves: its deletion was asked for, and nothing is known to be in the way."
+		t.story.Fix = "Nothing: its pods get other places."
+		t.story.say("%s", since)
+		return true
+	}
+	t.story.Verdict = fmt.Sprintf("%s leaves and cannot go: %s.", n.Name, l.Blocks)
+	t.story.Fix = l.Fix
+	t.story.Commands = append(t.story.Commands, leavingCommand(l))
+	t.story.say("%s", since)
+	return true
+}
+
+// leavingCommand is a command that lets a node go which leaves, or shows what keeps it.
+func leavingCommand(l *fleet.LeavingNode) string {
+	switch {
+	case l.Detaching:
+		return "kubectl get volumeattachments"
+	case l.ByBudget:
+		return "kubectl get pdb -n " + l.Pod.Namespace
+	default:
+		return fmt.Sprintf("kubectl annotate pod %s -n %s karpenter.sh/do-not-disrupt-", l.Pod.Name, l.Pod.Namespace)
 	}
 }
 

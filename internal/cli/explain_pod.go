@@ -63,6 +63,11 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 
 // explainPod tells the story of one pod, and whether it stays pending.
 func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err error) {
+	if record := m.input.Record(ref); record != nil && record.Nominated != "" && record.Node == "" && !record.Terminal {
+		if s := m.promisedPod(record); s != nil {
+			return s, false, nil
+		}
+	}
 	if d := m.verdictOn(ref); d != nil && d.verdict.NodeClaim != "" {
 		return &story{Verdict: fmt.Sprintf("%s waits for a machine that is on its way: %s.", ref,
 			strings.TrimSuffix(snapshot.OnItsWay(&m.read.told.document.Status, d.verdict.NodeClaim, m.at), "."))}, false, nil
@@ -171,7 +176,7 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 	case record == nil:
 		return nil, fmt.Errorf("no pod %s in the input%s", ref, m.suggest(ref))
 	case record.Node != "":
-		return &story{Verdict: fmt.Sprintf("%s already runs on %s.", ref, record.Node)}, nil
+		return m.runningPod(record), nil
 	case record.Terminal:
 		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, nil
 	}
@@ -181,6 +186,46 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 		return s, nil
 	}
 	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
+}
+
+// runningPod is about a pod that has a node, which may be on its way out.
+func (m *madePlan) runningPod(record *fleet.Pod) *story {
+	s := &story{Verdict: fmt.Sprintf("%s already runs on %s.", record.Ref, record.Node)}
+	for _, l := range m.read.store.Snapshot().LeavingNodes(m.at) {
+		switch {
+		case l.Node != record.Node:
+		case l.Blocks != "" && l.Pod == record.Ref:
+			s.Verdict = fmt.Sprintf("%s runs on %s, which leaves and cannot go: %s.", record.Ref, record.Node, l.Blocks)
+			s.Fix, s.Commands = l.Fix, []string{leavingCommand(&l)}
+		default:
+			s.Verdict = fmt.Sprintf("%s runs on %s, which leaves.", record.Ref, record.Node)
+			s.Commands = []string{"nap explain node " + record.Node}
+		}
+	}
+	return s
+}
+
+// promisedPod is about a pod that is nominated for a node (status.nominatedNodeName), nil for
+// others.
+func (m *madePlan) promisedPod(record *fleet.Pod) *story {
+	now := m.read.store.Snapshot()
+	node := now.Node(record.Nominated)
+	if node == nil {
+		return nil
+	}
+	for claim := range now.Claims() {
+		if claim.NodeName != node.Name || node.Initialized {
+			continue
+		}
+		return &story{
+			Verdict: fmt.Sprintf("%s waits for node %s of NodeClaim %s, which is not initialized: %s.",
+				record.Ref, node.Name, claim.Name, strings.Join(fleet.Awaited(claim, node), "; ")),
+			Fix:      "Nothing else is bought meanwhile: see on the node why that does not come.",
+			Commands: []string{"kubectl describe node " + node.Name},
+		}
+	}
+	return &story{Verdict: fmt.Sprintf("%s is promised to node %s (status.nominatedNodeName), and the scheduler has not bound it yet.",
+		record.Ref, node.Name)}
 }
 
 // suggest names pods whose names begin like the one that was asked for.

@@ -121,6 +121,9 @@ func lintedPools(ctx context.Context, in *planInput, source *offline.Source) ([]
 		entry := poollint.Pool{
 			Pool: kube.Pool(p), Catalog: catalog, Excluded: excluded, NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
 		}
+		if err := kube.CheckManaged(p); err != nil {
+			entry.Invalid = err.Error()
+		}
 		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && in.classes[ref.Name] != nil {
 			class := in.classes[ref.Name]
 			entry.Image, entry.ManagedGPU = class.ImageVersion, class.NVIDIAManagement == nodeclass.NVIDIAManaged

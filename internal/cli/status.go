@@ -161,6 +161,7 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) err
 	s.Region = source.Region
 	s.NodePools, s.OtherNodes = snapshot.Pools(now, views, c.now())
 	s.Machines, s.UsualBootSeconds = snapshot.Machines(now)
+	s.Leaving = snapshot.Leaving(now, c.now())
 	s.Pending = waiting(now)
 	for i := range s.Pending {
 		s.PendingPods += s.Pending[i].Pods

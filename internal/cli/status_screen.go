@@ -42,6 +42,7 @@ func (t *statusScreen) String() string {
 	t.pending()
 	t.machines()
 	t.moves()
+	t.leaving()
 	t.market()
 	t.last()
 	return strings.Join(t.lines, "\n") + "\n"
@@ -231,6 +232,23 @@ func (t *statusScreen) moves() {
 	first := &t.Status.Moves[0]
 	t.add("MOVES    %d, %s; %s (%s), %s for %s", len(t.Status.Moves), plural(t.EvictionsNow, "eviction"),
 		first.Node, first.Reason, first.Stage, t.ago(first.Begun.Time))
+}
+
+// leaving says which nodes are on their way out, and what blocks the oldest of those that are
+// blocked.
+func (t *statusScreen) leaving() {
+	leaving := t.Status.Leaving
+	if len(leaving) == 0 {
+		return
+	}
+	told := &leaving[max(0, slices.IndexFunc(leaving, func(n v1alpha1.LeavingNode) bool { return n.BlockedBy != "" }))]
+	name := cmp.Or(told.Node, told.NodeClaim)
+	t.add("LEAVING  %s, the oldest for %s", plural(len(leaving), "node"), t.ago(leaving[0].Since.Time))
+	if told.BlockedBy == "" {
+		return
+	}
+	t.lines = append(t.lines, wrap("         "+name+": "+told.BlockedBy, screenColumns)...)
+	t.add("         -> %s", t.offered("nap explain node "+name))
 }
 
 // market says what Azure refuses, and the scarcest quota.

@@ -50,10 +50,13 @@ type Claim struct {
 	Capacity    Amounts
 	Allocatable Amounts
 	// Leaving claims are deleted or their instance is terminating; Terminating ones
-	// are past the drain.
+	// are past the drain. Detaching ones are drained, and their volumes are not detached.
 	Leaving     bool
 	Terminating bool
-	Created     time.Time
+	Detaching   bool
+	// LeavingSince is when the deletion was asked for, zero where it was not.
+	LeavingSince time.Time
+	Created      time.Time
 	// Initialized is since when the node can run pods, LastPodEvent when a pod last
 	// came or went; both zero until then.
 	Initialized, LastPodEvent time.Time
@@ -159,6 +162,9 @@ type Disruption struct {
 	// moment for a reason, those included that are being disrupted already. Nil
 	// means that there are no budgets.
 	Allowed func(now time.Time, nodes int, reason model.DisruptionReason) int
+	// Unreadable are the budgets that cannot be read, each with its place, its schedule and
+	// what is wrong: Allowed then lets no node go.
+	Unreadable []string
 	// Frozen says that its nodes must not be removed voluntarily; nil while they may.
 	Frozen *Freeze
 }

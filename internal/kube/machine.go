@@ -72,6 +72,9 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		Plan:           c.Annotations[v1beta1.AnnotationPlan],
 		GracePeriod:    c.Spec.TerminationGracePeriod != nil,
 	}
+	if c.DeletionTimestamp != nil {
+		out.LeavingSince = c.DeletionTimestamp.Time
+	}
 	out.Launched, out.Planned = billedSince(c), dollars(c, v1beta1.AnnotationPlannedPrice)
 	out.Paid = dollars(c, v1beta1.AnnotationPaidPrice)
 	out.Replaces, out.Command = c.Annotations[v1beta1.AnnotationReplaces], commandOf(c)
@@ -89,6 +92,9 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 			out.Leaving = true // it is given up, and its pods are planned elsewhere at once
 		}
 		awaited(out, cond)
+		if cond.Type == v1.ConditionTypeVolumesDetached && string(cond.Status) == "Unknown" && cond.Reason == awaitingVolumes {
+			out.Detaching = true
+		}
 		if string(cond.Status) != "True" {
 			continue
 		}
@@ -122,6 +128,10 @@ const (
 	launchWithin   = 5 * time.Minute
 	registerWithin = 15 * time.Minute
 )
+
+// awaitingVolumes is the reason of the condition VolumesDetached while a drained node waits for its
+// VolumeAttachments.
+const awaitingVolumes = "AwaitingVolumeDetachment"
 
 // notLookedAt is the reason of a condition of which nothing is known yet.
 const notLookedAt = "AwaitingReconciliation"

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,10 +116,32 @@ func disruption(p *v1.NodePool) fleet.Disruption {
 	if d.Budgets == nil {
 		budgets.Spec.Disruption.Budgets = []v1.Budget{{Nodes: "10%"}}
 	}
+	for i := range d.Budgets {
+		if fault := scheduleFault(&d.Budgets[i]); fault != "" {
+			out.Unreadable = append(out.Unreadable, fmt.Sprintf("spec.disruption.budgets[%d].schedule %s", i, fault))
+		}
+	}
 	out.Allowed = func(now time.Time, nodes int, reason model.DisruptionReason) int {
 		return budgets.MustGetAllowedDisruptions(moment{now: now}, nodes, v1.DisruptionReason(reason))
 	}
 	return out
+}
+
+// scheduleFault says what is wrong with the schedule of a budget, which the API server checks by
+// its letters alone; empty for one that can be read.
+func scheduleFault(b *v1.Budget) string {
+	_, err := b.IsActive(moment{now: time.Unix(0, 0)})
+	if err == nil {
+		return ""
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	schedule := ""
+	if b.Schedule != nil {
+		schedule = *b.Schedule
+	}
+	return fmt.Sprintf("%q: %s", schedule, err)
 }
 
 // FreezeOf reads whether and why nodes of the NodePool must not be removed voluntarily; nil
@@ -173,6 +196,18 @@ func poolReady(p *v1.NodePool) (bool, string) {
 		}
 	}
 	return false, why
+}
+
+// CheckManaged refuses a NodePool whose node class is not one of nap's: it belongs to another
+// Karpenter, or to none, and nap buys nothing for it.
+func CheckManaged(p *v1.NodePool) error {
+	const kind, group = "AKSNodeClass", "karpenter.azure.com"
+	ref := p.Spec.Template.Spec.NodeClassRef
+	if ref == nil || (ref.Kind == "" || ref.Kind == kind) && (ref.Group == "" || ref.Group == group) {
+		return nil
+	}
+	return fmt.Errorf("spec.template.spec.nodeClassRef: got kind %q of group %q, which nap does not manage, allowed: %s of group %s",
+		ref.Kind, ref.Group, kind, group)
 }
 
 // checkPool names the first field of a NodePool that cannot be, with the value

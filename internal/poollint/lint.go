@@ -25,6 +25,7 @@ const (
 	LimitBelowMachine   Code = "LimitBelowMachine"
 	Overlap             Code = "Overlap"
 	PinnedForEver       Code = "PinnedForEver"
+	UnreadableBudget    Code = "UnreadableBudget"
 	// ManagedGPUNotRegistered is what Azure's refusal of such a machine is called, too.
 	ManagedGPUNotRegistered Code = "ManagedGPUNotRegistered"
 )
@@ -71,7 +72,9 @@ func Lint(pools []Pool, subscription Subscription) []Finding {
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 	all := make([][]choice, len(pools))
 	for i := range pools {
-		all[i] = choices(pools[i].Pool, pools[i].Catalog)
+		if pools[i].Invalid == "" { // others buy nothing
+			all[i] = choices(pools[i].Pool, pools[i].Catalog)
+		}
 	}
 	offered := offeringSets(all)
 	var out []Finding
@@ -99,6 +102,14 @@ func (l *linter) say(code Code, fix, format string, args ...any) {
 
 func (l *linter) look() {
 	p := &l.pools[l.at]
+	for _, budget := range p.Disruption.Unreadable {
+		l.say(UnreadableBudget, "Correct the schedule: minute, hour, day of the month, month, day of the week, as cron has them, in UTC.",
+			"has a budget that cannot be read, so no node is disrupted: %s", budget)
+	}
+	if p.Invalid != "" {
+		l.say(NothingToBuy, "Correct the field that the message names.", "can buy nothing: %s", p.Invalid)
+		return
+	}
 	if text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Excluded)); text != "" {
 		l.say(NothingToBuy, "Widen spec.template.spec.requirements.", "can buy nothing: %s", text)
 		return

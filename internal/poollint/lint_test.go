@@ -65,6 +65,9 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 	heavy.Weight = 5
 	tainted.Taints = []model.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}}
 	labelled.Labels = map[string]string{"team": "x"}
+	broken, budgeted := lintPool("q", 10), lintPool("p", 10)
+	broken.Invalid = "spec.limits[cpu]: got -1, must not be negative"
+	budgeted.Disruption.Unreadable = []string{`spec.disruption.budgets[0].schedule "61 0 * * *": end of range (61) above maximum (59): 61`}
 	for name, tt := range map[string]struct {
 		pools  []Pool
 		quotas map[string]int64
@@ -81,14 +84,16 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		"quota is not known":    {[]Pool{lintPool("p", 101)}, nil, nil},
 		"limit above the quota of a family": {[]Pool{lintPool("p", 60, onDemand, in(model.LabelInstanceType, "B"))},
 			map[string]int64{"cores": 100, "familyb": 50}, []Code{OneSize, LimitAboveQuota}},
-		"spot has a quota of its own": {[]Pool{lintPool("p", 101)}, map[string]int64{"cores": 100, "lowPriorityCores": 50}, nil},
-		"overlap":                     {[]Pool{lintPool("p", 10), lintPool("q", 10)}, nil, []Code{Overlap, Overlap}},
-		"another weight":              {[]Pool{lintPool("p", 10), heavy}, nil, nil},
-		"a taint tells apart":         {[]Pool{lintPool("p", 10), tainted}, nil, nil},
-		"a label tells apart":         {[]Pool{lintPool("p", 10), labelled}, nil, nil},
-		"pinned for ever":             {[]Pool{pinned}, nil, []Code{PinnedForEver}},
-		"below any machine":           {[]Pool{dollars(0.14)}, nil, []Code{LimitBelowMachine}},
-		"one machine":                 {[]Pool{dollars(0.15)}, nil, nil},
+		"spot has a quota of its own":       {[]Pool{lintPool("p", 101)}, map[string]int64{"cores": 100, "lowPriorityCores": 50}, nil},
+		"overlap":                           {[]Pool{lintPool("p", 10), lintPool("q", 10)}, nil, []Code{Overlap, Overlap}},
+		"another weight":                    {[]Pool{lintPool("p", 10), heavy}, nil, nil},
+		"a taint tells apart":               {[]Pool{lintPool("p", 10), tainted}, nil, nil},
+		"a label tells apart":               {[]Pool{lintPool("p", 10), labelled}, nil, nil},
+		"pinned for ever":                   {[]Pool{pinned}, nil, []Code{PinnedForEver}},
+		"no overlap with what buys nothing": {[]Pool{lintPool("p", 10), broken}, nil, []Code{NothingToBuy}},
+		"budget that cannot be read":        {[]Pool{budgeted}, enough, []Code{UnreadableBudget}},
+		"below any machine":                 {[]Pool{dollars(0.14)}, nil, []Code{LimitBelowMachine}},
+		"one machine":                       {[]Pool{dollars(0.15)}, nil, nil},
 	} {
 		var got []Code
 		for _, f := range Lint(tt.pools, Subscription{Limits: tt.quotas}) {

@@ -149,6 +149,9 @@ func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v
 		entry := poollint.Pool{
 			Pool: kube.Pool(p), Catalog: catalog, Excluded: l.Excluded(ctx, p), NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
 		}
+		if err := kube.CheckManaged(p); err != nil {
+			entry.Invalid = err.Error()
+		}
 		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && byName[ref.Name] != nil {
 			class := byName[ref.Name]
 			entry.ManagedGPU = class.ManagesGPUs()

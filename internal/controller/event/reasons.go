@@ -131,6 +131,8 @@ func ofPools() []Reason {
 			"Give them different weights, taints or labels."},
 		{string(poollint.PinnedForEver), on, alarm, "nodes never expire and boot from one image version for ever",
 			"Remove `spec.imageVersion` of the AKSNodeClass, or set `expireAfter`."},
+		{string(poollint.UnreadableBudget), on, alarm, "a disruption budget cannot be read, so no node of the NodePool is disrupted",
+			"Correct its schedule."},
 		{ReasonSound, on, usual, "nothing about the NodePool is [unwise](convert.md#nodepools-that-are-taken-and-unwise) any more", "Nothing."},
 	}
 }

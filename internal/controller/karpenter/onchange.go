@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,6 +83,19 @@ func (a *Assembly) seldomWhenGrown(ctx context.Context, req reconcile.Request, w
 	return seldom(ctx, req, wanted)
 }
 
+// withoutPool takes it for nothing to count where an object of the cluster that a reconciler asks
+// for is gone: a NodePool that is deleted goes before its NodeClaims do, and Karpenter's mirror
+// of costs asks for the NodePool of each.
+func withoutPool(r reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		result, err := r.Reconcile(ctx, req)
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{RequeueAfter: lookAgain}, nil
+		}
+		return result, err
+	})
+}
+
 // mirrors feed pods, nodes and NodeClaims to Karpenter's mirror of the cluster.
 func (a *Assembly) mirrors(ctx context.Context) []named {
 	workers := utilscontroller.LinearScaleReconciles(utilscontroller.CPUCount(ctx), 10, 3000) // as Karpenter's
@@ -91,7 +105,7 @@ func (a *Assembly) mirrors(ctx context.Context) []named {
 	return []named{
 		{pods.Name(), onChange{pods.Name(), &corev1.Pod{}, workers, again(pods, seldom), nil}},
 		{nodes.Name(), onChange{nodes.Name(), &corev1.Node{}, workers, again(nodes, a.seldomWhenGrown), nil}},
-		{claims.Name(), onChange{claims.Name(), &v1.NodeClaim{}, workers, again(claims, seldom),
+		{claims.Name(), onChange{claims.Name(), &v1.NodeClaim{}, workers, again(withoutPool(claims), seldom),
 			[]predicate.Predicate{nodeclaimutils.IsManagedPredicateFuncs(a.Cloud)}}},
 	}
 }

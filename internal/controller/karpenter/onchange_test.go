@@ -14,7 +14,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/state/cost"
 )
 
 // answers is a reconciler that answers the same for every object.
@@ -50,6 +52,29 @@ func TestUnchangedObjectsAreLookedAtSeldom(t *testing.T) {
 	}
 	if got, err := noRounds(answers(minute, nil)).Reconcile(t.Context(), reconcile.Request{}); got.RequeueAfter != 0 || err != nil {
 		t.Errorf("without rounds: %+v, %v", got, err)
+	}
+}
+
+// A NodeClaim whose NodePool is gone has no cost to count, and that is no error.
+func TestNodePoolThatIsGoneIsNoError(t *testing.T) {
+	kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	counted := cost.NewClusterCost(t.Context(), nil, kube)
+	claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "general-a", Labels: map[string]string{
+		v1.NodePoolLabelKey: "general", v1.CapacityTypeLabelKey: "spot",
+		corev1.LabelTopologyZone: "eastus-1", corev1.LabelInstanceTypeStable: "Standard_D4s_v5",
+	}}}
+	count := reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, counted.UpdateNodeClaim(ctx, claim)
+	})
+	if _, err := count.Reconcile(t.Context(), reconcile.Request{}); err == nil {
+		t.Fatal("Karpenter counts a NodeClaim without a NodePool: nothing has to be made of its error any more")
+	}
+	if got, err := withoutPool(count).Reconcile(t.Context(), reconcile.Request{}); err != nil || got.RequeueAfter < lookAgain/2 {
+		t.Errorf("%+v, %v, want no error, and another look later", got, err)
+	}
+	failed := errors.New("no price")
+	if _, err := withoutPool(answers(reconcile.Result{}, failed)).Reconcile(t.Context(), reconcile.Request{}); !errors.Is(err, failed) {
+		t.Errorf("another error is lost: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@
 package limitreached
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -26,8 +27,11 @@ import (
 const every, atLeastEvery = 2 * time.Second, time.Minute
 
 // Condition is True on a NodePool while one of its limits keeps a machine from being
-// bought that pods wait for, or cannot be read.
+// bought that pods or spec.replicas ask for, or cannot be read.
 const Condition = "LimitReached"
+
+// limitNodes is the limit of how many nodes a NodePool may have.
+const limitNodes = "nodes"
 
 // The reasons of events and of the condition.
 const (
@@ -87,11 +91,22 @@ func (l *Loop) look(ctx context.Context) error {
 		if invalid == nil && !known {
 			continue
 		}
-		if err := l.tell(ctx, pool, reached[pool.Name], invalid); err != nil {
+		if err := l.tell(ctx, pool, cmp.Or(reached[pool.Name], tooManyReplicas(pool)), invalid); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tooManyReplicas says that a static NodePool wants more nodes than it may have: no pod waits for
+// them. It is empty for every other NodePool.
+func tooManyReplicas(pool *karpv1.NodePool) string {
+	limit, limited := pool.Spec.Limits[limitNodes]
+	if pool.Spec.Replicas == nil || !limited || *pool.Spec.Replicas <= limit.Value() {
+		return ""
+	}
+	return fmt.Sprintf("The limit of %d nodes (spec.limits.nodes) keeps the NodePool from the %d that spec.replicas asks for",
+		limit.Value(), *pool.Spec.Replicas)
 }
 
 // tell makes the condition of a NodePool say that a limit is reached, or cannot be read,

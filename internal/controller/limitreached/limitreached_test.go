@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -136,4 +137,24 @@ func TestStateFollowsNodePoolsAndLimits(t *testing.T) {
 		}
 		last = now
 	}
+}
+
+// A static NodePool that wants more nodes than its limit allows stays at the limit, though no
+// pod waits.
+func TestConditionSaysThatReplicasExceedLimit(t *testing.T) {
+	w := newWorld(t)
+	set := func(replicas int64) {
+		pool := w.pool()
+		pool.Spec.Replicas, pool.Spec.Limits = &replicas, karpv1.Limits{"nodes": resource.MustParse("3")}
+		if err := w.kube.Update(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(3)
+	w.look("", "", "", 0)
+	set(4)
+	w.look(metav1.ConditionTrue, ReasonReached,
+		"The limit of 3 nodes (spec.limits.nodes) keeps the NodePool from the 4 that spec.replicas asks for", 1)
+	set(3)
+	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought", 2)
 }

@@ -217,6 +217,9 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 	}
 	l.reporter.begin(in)
 	kept := l.reservations.keep(in.input, l.pods.Quiet())
+	for claim, refs := range in.promised() {
+		kept[claim] = append(kept[claim], refs...)
+	}
 	for claim, refs := range kept {
 		l.reporter.said.bound(refs, claim)
 	}

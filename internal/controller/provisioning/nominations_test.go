@@ -131,6 +131,40 @@ func TestNominationsWhenNodeRegisters(t *testing.T) {
 	w.wantClaims(1) // what is nominated is not planned again
 }
 
+// TestNominatedPodsAreToldWhatTheirNodeWaitsFor: they are in no problem, and nothing but the
+// node itself brings a round about.
+func TestNominatedPodsAreToldWhatTheirNodeWaitsFor(t *testing.T) {
+	w, claim := newNominatingWorld(t)
+	taint := corev1.Taint{Key: "agent/not-ready", Effect: corev1.TaintEffectNoSchedule}
+	now := &karpv1.NodeClaim{}
+	w.update(types.NamespacedName{Name: claim.Name}, now, func() { now.Spec.StartupTaints = []corev1.Taint{taint} })
+	node := w.register(&claim, false)
+	w.wantNominations(node.Name, node.Name, node.Name)
+	look := func(age time.Duration, opens bool, told int) {
+		t.Helper()
+		w.update(types.NamespacedName{Name: node.Name}, node, func() {
+			node.CreationTimestamp, node.Spec.Taints = metav1.NewTime(time.Now().Add(-age)), []corev1.Taint{taint}
+		})
+		again, err := w.loop.triggers.nodeChanged(w.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(node)})
+		if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > initializeWithin || w.loop.batch.empty() == opens {
+			t.Errorf("a node %s old is looked at again after %s (%v), and a batch is open: %t, want %t",
+				age, again.RequeueAfter, err, !w.loop.batch.empty(), opens)
+		}
+		w.sync()
+		w.plan()
+		got := w.recorder.of("WaitingForNode")
+		if len(got) != told || told > 0 && !strings.Contains(got[0], "startup taint agent/not-ready:NoSchedule") {
+			t.Errorf("the events of a node %s old are %q, want %d", age, got, told)
+		}
+		if on := w.loop.reporter.said.all; len(on) != 3 || on[0].NodeClaim != claim.Name {
+			t.Errorf("a node %s old: said of pods: %+v, want NodeClaim %s for three", age, on, claim.Name)
+		}
+	}
+	w.loop.batch.reset()
+	look(10*time.Second, false, 0)
+	look(2*time.Minute, true, 3)
+}
+
 func TestNominationsDisabled(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.plan()

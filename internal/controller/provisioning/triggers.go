@@ -56,6 +56,8 @@ type triggers struct {
 //
 //   - a pod that the scheduler found no place for, or has not looked at yet;
 //   - a node whose disruption has begun, since its pods need a place;
+//   - a node that takes long to be initialized, since its pods are told what it waits for:
+//     those which are nominated for it bring no round about;
 //   - a NodeClaim whose machine says that it does not become a node, or that ends
 //     before it became one, and a NodePool that was
 //     changed or became Ready, while pods wait: what could not be bought a moment
@@ -141,12 +143,25 @@ func (t *triggers) nodeChanged(ctx context.Context, req reconcile.Request) (reco
 		t.nominations.observeNode(node)
 	}
 	if !disrupted(node) {
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: t.initializing(node)}, nil
 	}
 	// The taint comes before the replacement is bought. The unknown owner makes the
 	// batch wait for its idle time, by then the replacement is there.
 	t.batch.Trigger(string(node.UID), News{Owner: &Owner{}})
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
+}
+
+// initializing opens a batch while a node takes longer than initializeWithin to be
+// initialized. It returns after how long to look at the node again, 0 for never.
+func (t *triggers) initializing(node *corev1.Node) time.Duration {
+	if claimOf(node) == "" || node.Labels[karpv1.NodeInitializedLabelKey] == "true" || node.DeletionTimestamp != nil {
+		return 0
+	}
+	if age := t.clock.Since(node.CreationTimestamp.Time); age < initializeWithin {
+		return initializeWithin - age
+	}
+	t.batch.Trigger("initializing "+string(node.UID), News{})
+	return initializeWithin
 }
 
 // disrupted reports whether a node carries the taint with which a voluntary

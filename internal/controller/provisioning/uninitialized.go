@@ -1,8 +1,6 @@
 package provisioning
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,13 +32,34 @@ func (r *reporter) reportUninitialized(in *planInputs, kept map[string][]model.P
 		if node == nil || node.Initialized || now.Sub(node.Created) < initializeWithin {
 			continue
 		}
-		missing := awaited(claim, node)
+		missing := fleet.Awaited(claim, node)
 		for _, pod := range in.present(refs) {
 			if r.explained.TryAccept() {
 				r.recorder.Publish(event.WaitingForNode(pod, node.Name, missing))
 			}
 		}
 	}
+}
+
+// promised are the pods that count on a node which is not initialized since they are nominated
+// for it, by the name of the node's claim. They are in no problem.
+func (in *planInputs) promised() map[string][]model.PodRef {
+	claims := map[string]string{}
+	for claim := range in.snapshot.Claims() {
+		if node := in.snapshot.Node(claim.NodeName); node != nil && !node.Initialized && !node.Deleting && !claim.Leaving {
+			claims[node.Name] = claim.Name
+		}
+	}
+	out := map[string][]model.PodRef{}
+	if len(claims) == 0 {
+		return out
+	}
+	for pod := range in.snapshot.Pods() {
+		if claim := claims[pod.Nominated]; claim != "" && pod.Wanted && pod.Node == "" {
+			out[claim] = append(out[claim], pod.Ref)
+		}
+	}
+	return out
 }
 
 // troubled reports whether the cloud has said why a claim, which may be nil, has no machine yet.
@@ -55,27 +74,4 @@ func (r *reporter) tellTrouble(pods []*corev1.Pod, claim *fleet.Claim) {
 			r.recorder.Publish(event.WaitingForMachine(pod, claim.Name, claim.Trouble, claim.GivenUp))
 		}
 	}
-}
-
-// awaited are the things that a node needs before it is initialized, as Karpenter
-// sees it: a kubelet that is ready, no startup taints, all its resources.
-func awaited(claim *fleet.Claim, node *fleet.Node) []string {
-	var out []string
-	if !node.Ready {
-		out = append(out, "its kubelet is not Ready")
-	}
-	for _, t := range node.Taints {
-		if slices.ContainsFunc(claim.StartupTaints, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect }) {
-			out = append(out, fmt.Sprintf("it still has the startup taint %s, which something else has to remove", t))
-		}
-	}
-	for _, name := range claim.Allocatable.Names() {
-		if claim.Allocatable.Get(name) > 0 && node.Allocatable.Get(name) == 0 {
-			out = append(out, fmt.Sprintf("it does not report the resource %s, which a device plugin has to register", name))
-		}
-	}
-	if len(out) == 0 {
-		out = append(out, "its NodeClaim's condition Initialized says why")
-	}
-	return out
 }

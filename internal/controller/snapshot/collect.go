@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,7 @@ type fleetState struct {
 	pools    []v1alpha1.NodePoolState
 	others   int32
 	machines []v1alpha1.MachineUnderWay
+	leaving  []v1alpha1.LeavingNode
 	usual    int32
 }
 
@@ -87,6 +89,7 @@ func (c *Collector) stateOf(ctx context.Context, now *fleet.Snapshot) (*fleetSta
 	c.last = fleetState{of: now, until: at.Add(fleetHolds)}
 	c.last.pools, c.last.others = Pools(now, views, at)
 	c.last.machines, c.last.usual = Machines(now)
+	c.last.leaving = Leaving(now, at)
 	return &c.last, nil
 }
 
@@ -121,6 +124,7 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 		s.NodePools[i].Why = leftOut[s.NodePools[i].Name]
 	}
 	s.Machines, s.UsualBootSeconds = slices.Clone(state.machines), state.usual
+	s.Leaving = slices.Clone(state.leaving)
 	c.Moves.fill(s)
 	return nil
 }
@@ -265,6 +269,9 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 		if m.Trouble = claim.Trouble; !claim.GivenUp.IsZero() {
 			m.GivenUp = &metav1.Time{Time: claim.GivenUp}
 		}
+		if node := now.Node(claim.NodeName); node != nil && m.Trouble == "" {
+			m.Trouble = NotInitialized(claim, node)
+		}
 		machines = append(machines, m)
 	}
 	slices.SortFunc(machines, func(x, y v1alpha1.MachineUnderWay) int {
@@ -275,6 +282,27 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 		usual = int32(took[len(took)/2].Seconds())
 	}
 	return machines, usual
+}
+
+// Leaving states the nodes whose deletion has been asked for, and what blocks it at a moment.
+func Leaving(now *fleet.Snapshot, at time.Time) []v1alpha1.LeavingNode {
+	var out []v1alpha1.LeavingNode
+	for _, n := range now.LeavingNodes(at) {
+		out = append(out, v1alpha1.LeavingNode{
+			Node: n.Node, NodeClaim: n.Claim, NodePool: n.Pool, Since: metav1.NewTime(n.Since), BlockedBy: n.Blocks,
+		})
+	}
+	return out
+}
+
+// NotInitialized says what a node that is not initialized waits for. It is empty for one that
+// is, and for one whose NodeClaim has not noticed yet.
+func NotInitialized(claim *fleet.Claim, node *fleet.Node) string {
+	awaited := fleet.Awaited(claim, node)
+	if len(awaited) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("node %s is not initialized: %s", node.Name, strings.Join(awaited, "; "))
 }
 
 // OnItsWay says of the machine of a NodeClaim how long it has been ordered, how long that usually

@@ -66,3 +66,16 @@ func TestFleetAtRestIsSeldomLookedAt(t *testing.T) {
 	}
 	look("6.000", 2, 3)
 }
+
+// TestMachinesSayWhatTheirNodeWaitsFor: a node that is not initialized is on its way.
+func TestMachinesSayWhatTheirNodeWaitsFor(t *testing.T) {
+	store := fleet.NewStore()
+	taint := model.Taint{Key: "agent/not-ready", Effect: "NoSchedule"}
+	store.Put(&fleet.Claim{Name: "general-a", Pool: "general", ProviderID: "azure://a", NodeName: "a", StartupTaints: []model.Taint{taint}})
+	store.Put(&fleet.Node{Name: "a", ProviderID: "azure://a", Ready: true, Registered: true, Taints: []model.Taint{taint}})
+	machines, _ := Machines(store.Snapshot())
+	const want = "node a is not initialized: it still has the startup taint agent/not-ready:NoSchedule, which something else has to remove"
+	if len(machines) != 1 || machines[0].Stage != "Registered" || machines[0].Trouble != want {
+		t.Errorf("%+v, want one Registered with %q", machines, want)
+	}
+}

@@ -126,6 +126,7 @@ func shorten(s v1alpha1.SnapshotStatus) (v1alpha1.SnapshotStatus, error) {
 		{"quotas", func() int { return len(s.Quotas) }, func(n int) { s.Quotas = s.Quotas[:n] }},
 		{"nodePools", func() int { return len(s.NodePools) }, func(n int) { s.NodePools = s.NodePools[:n] }},
 		{"moves", func() int { return len(s.Moves) }, func(n int) { s.Moves = s.Moves[:n] }},
+		{"leaving", func() int { return len(s.Leaving) }, func(n int) { s.Leaving = s.Leaving[:n] }},
 		{"machines", func() int { return len(s.Machines) }, func(n int) { s.Machines = s.Machines[:n] }},
 	}
 	s.Omitted = nil

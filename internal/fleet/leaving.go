@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// LeavingNode is a node whose NodeClaim is deleted and which is still there: it is drained, its
+// volumes are detached, and its machine is deleted, in this order. It is billed until then.
+type LeavingNode struct {
+	// Node may be empty for a machine that is no node. Claim and Pool are its NodeClaim's.
+	Node, Claim, Pool string
+	// Since is when the deletion was asked for.
+	Since time.Time
+	// Blocks is what the node waits for that does not end by itself, with the Fix for it;
+	// both are empty while nothing is known to be in the way.
+	Blocks, Fix string
+	// Pod is the pod that Blocks speaks of; zero where it speaks of none. ByBudget says that
+	// a PodDisruptionBudget is what holds it, Detaching that volumes have to be detached.
+	Pod                 model.PodRef
+	ByBudget, Detaching bool
+}
+
+// LeavingNodes are the nodes that leave, those that have done so for longest first. now decides
+// which do-not-disrupt periods have ended.
+func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
+	var out []LeavingNode
+	at := map[string]int{}
+	for claim := range s.Claims() {
+		if claim.LeavingSince.IsZero() {
+			continue
+		}
+		out = append(out, LeavingNode{Node: claim.NodeName, Claim: claim.Name, Pool: claim.Pool, Since: claim.LeavingSince})
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	slices.SortFunc(out, func(x, y LeavingNode) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.Claim, y.Claim)) })
+	for i := range out {
+		if out[i].Node != "" {
+			at[out[i].Node] = i
+		}
+	}
+	pods := make([][]*Pod, len(out))
+	for p := range s.Pods() {
+		if i, leaves := at[p.Node]; leaves && p.Bound() && !p.Terminating && !p.Static {
+			pods[i] = append(pods[i], p)
+		}
+	}
+	budgets := newPodBudgets(s.budgets)
+	for i := range out {
+		slices.SortFunc(pods[i], func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
+		out[i].judge(s.Claim(out[i].Claim), pods[i], budgets, now)
+	}
+	return out
+}
+
+// judge says what keeps the node: an annotated pod, a PodDisruptionBudget, or volumes.
+func (n *LeavingNode) judge(claim *Claim, pods []*Pod, budgets *podBudgets, now time.Time) {
+	const force = "set terminationGracePeriod on the NodePool, which bounds the drain of nodes that are bought from then on"
+	switch {
+	case claim.Terminating: // its machine is being deleted
+		return
+	case claim.Detaching:
+		n.Detaching = true
+		n.Blocks = "it is drained and waits for its VolumeAttachments to be gone"
+		n.Fix = "See whether the CSI driver of the volumes works, and which pods still use them; or " + force + "."
+	default:
+		for _, p := range pods {
+			if n.held(p, now) {
+				n.Fix = "Remove the annotation from the pod, or delete the pod; or " + force + "."
+				break
+			}
+			if n.budgeted(p, budgets) {
+				n.Fix = "Raise maxUnavailable, add replicas, or see why pods of the budget are not healthy; or " + force + "."
+				break
+			}
+		}
+	}
+	if n.Blocks != "" && claim.GracePeriod {
+		n.Blocks += "; its terminationGracePeriod ends that by force"
+	}
+}
+
+// held notes a pod with the annotation karpenter.sh/do-not-disrupt.
+func (n *LeavingNode) held(p *Pod, now time.Time) bool {
+	if !p.KeepUntil.After(now) {
+		return false
+	}
+	n.Pod = p.Ref
+	n.Blocks = fmt.Sprintf("pod %s must not be disrupted (karpenter.sh/do-not-disrupt)", p.Ref)
+	if p.KeepUntil.Before(Forever) {
+		n.Blocks = fmt.Sprintf("pod %s must not be disrupted before %s (karpenter.sh/do-not-disrupt)",
+			p.Ref, p.KeepUntil.UTC().Format(time.RFC3339))
+	}
+	return true
+}
+
+// budgeted notes a pod whose eviction PodDisruptionBudgets do not allow now.
+func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets) bool {
+	of := budgets.of(p)
+	if len(of) > 1 {
+		n.Blocks = fmt.Sprintf("%d PodDisruptionBudgets (%s, %s) speak of pod %s, which the eviction API refuses",
+			len(of), &budgets.listed[of[0]], &budgets.listed[of[1]], p.Ref)
+	} else if len(of) == 1 {
+		switch b := &budgets.listed[of[0]]; {
+		case b.Blocking:
+			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s never allows an eviction of pod %s", b, p.Ref)
+		case b.Allowed <= 0:
+			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", b, p.Ref)
+		}
+	}
+	if n.Blocks == "" {
+		return false
+	}
+	n.Pod, n.ByBudget = p.Ref, true
+	return true
+}

@@ -1,0 +1,51 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// TestLeavingNodesSayWhatBlocksThem: a node that leaves is billed until it is gone.
+func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
+	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	ref := model.PodRef{Namespace: "shop", Name: "web"}
+	budget := func(allowed int32, blocking bool) *Budget {
+		return &Budget{Namespace: "shop", Name: "pdb", Selector: &model.Selector{}, Allowed: allowed, Blocking: blocking}
+	}
+	for name, tt := range map[string]struct {
+		claim Claim
+		keep  time.Time
+		pdbs  []*Budget
+		want  string
+	}{
+		"nothing is in the way":   {want: ""},
+		"annotated pod":           {keep: Forever, want: "pod shop/web must not be disrupted (karpenter.sh/do-not-disrupt)"},
+		"annotation that ended":   {keep: now.Add(-time.Minute), want: ""},
+		"annotation that ends":    {keep: now.Add(time.Minute), want: "pod shop/web must not be disrupted before 2026-11-25T08:01:00Z"},
+		"budget that never does":  {pdbs: []*Budget{budget(0, true)}, want: "PodDisruptionBudget shop/pdb never allows an eviction of pod shop/web"},
+		"budget without room":     {pdbs: []*Budget{budget(0, false)}, want: "PodDisruptionBudget shop/pdb allows no eviction of pod shop/web now"},
+		"budget with room":        {pdbs: []*Budget{budget(1, false)}, want: ""},
+		"volumes":                 {claim: Claim{Detaching: true}, want: "waits for its VolumeAttachments to be gone"},
+		"machine is deleted":      {claim: Claim{Terminating: true}, keep: Forever, want: ""},
+		"drain that ends by time": {claim: Claim{GracePeriod: true}, keep: Forever, want: "its terminationGracePeriod ends that by force"},
+	} {
+		store := NewStore()
+		claim := tt.claim
+		claim.Name, claim.NodeName, claim.Leaving, claim.LeavingSince = "general-a", "a", true, now.Add(-time.Hour)
+		store.Put(&claim)
+		store.Put(&Claim{Name: "general-b", NodeName: "b"})
+		store.Put(&Node{Name: "a"})
+		store.Put(&Pod{Ref: ref, Node: "a", KeepUntil: tt.keep, Labels: &Labels{}, Spec: &PodSpec{}})
+		for _, b := range tt.pdbs {
+			store.Put(b)
+		}
+		got := store.Snapshot().LeavingNodes(now)
+		if len(got) != 1 || got[0].Claim != "general-a" || tt.want == "" && got[0].Blocks != "" || !strings.Contains(got[0].Blocks, tt.want) ||
+			(got[0].Blocks == "") != (got[0].Fix == "") {
+			t.Errorf("%s: %+v, want one that is blocked by %q", name, got, tt.want)
+		}
+	}
+}
