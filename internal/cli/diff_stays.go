@@ -68,8 +68,5 @@ func (d *driftedNode) write(w io.Writer) {
 		fmt.Fprintf(w, "~ %s (%s)\n", d.Node, d.Reason)
 		return
 	}
-	fmt.Fprintf(w, "= %s (%s) stays:\n", d.Node, d.Reason)
-	for _, line := range wrapIndented("    " + d.Stays) {
-		fmt.Fprintln(w, line)
-	}
+	fmt.Fprint(w, prose("= %s (%s) stays:", d.Node, d.Reason), prose("    %s", d.Stays))
 }

@@ -58,9 +58,9 @@ are gone wait for another place. Nothing is touched.
   --no-spot                spot machines are gone, none is sold
   --price CHANGE           +20%, -10%, SIZE=+20% or SIZE=DOLLARS an hour
                            (repeatable)
-  --scale WORKLOAD=NUMBER  the workload has so many pods, such as shop/web=30, or
-                           'StatefulSet shop/web=30' where several kinds have the name
-                           (repeatable)
+  --scale WORKLOAD=NUMBER  the workload has so many pods: shop/web=30, or
+                           'StatefulSet shop/web=30' where another kind has
+                           the same name (repeatable)
 
 Exit code 0: every pod has a place then. 2: some do not. 1: an error.`,
 		Example: `  nap what-if --zone-down 1

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -58,10 +59,21 @@ func (d containerDefaults) admit(s *corev1.PodSpec) {
 		for i := range containers {
 			r := &containers[i].Resources
 			for j := range d {
-				r.Limits, r.Requests = fill(r.Limits, d[j].Default), fill(r.Requests, d[j].DefaultRequest)
+				r.Limits, r.Requests = fill(r.Limits, limitsFor(r.Requests, d[j].Default)), fill(r.Requests, d[j].DefaultRequest)
 			}
 		}
 	}
+}
+
+// limitsFor are default limits without those below a request. With them the API server would
+// refuse the pod, and what helps is another limit: what it asks for is counted all the same.
+func limitsFor(requests, limits corev1.ResourceList) corev1.ResourceList {
+	out := maps.Clone(limits)
+	maps.DeleteFunc(out, func(name corev1.ResourceName, limit resource.Quantity) bool {
+		request, set := requests[name]
+		return set && request.Cmp(limit) > 0
+	})
+	return out
 }
 
 // admission knows the LimitRanges of a live cluster, and the DaemonSets, which have to

@@ -142,15 +142,15 @@ func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v
 	var out []poollint.Pool
 	for i := range pools {
 		p := &pools[i]
+		if kube.CheckManaged(p) != nil { // it is another controller's, which writes its conditions
+			continue
+		}
 		catalog, err := l.Catalogs.Catalog(ctx, p.Name)
 		if err != nil || catalog == nil {
 			continue
 		}
 		entry := poollint.Pool{
 			Pool: kube.Pool(p), Catalog: catalog, Excluded: l.Excluded(ctx, p), NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
-		}
-		if err := kube.CheckManaged(p); err != nil {
-			entry.Invalid = err.Error()
 		}
 		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && byName[ref.Name] != nil {
 			class := byName[ref.Name]
