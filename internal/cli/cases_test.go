@@ -50,7 +50,7 @@ func inputCases() map[string]inputCase {
 			`instance-generation", which Azure does not have, use: karpenter.azure.com/sku-version`,
 		}, unsaid: []string{`Buy 1 node`}},
 		"three mistakes in a NodePool": {args: "plan -f nodepool-mistakes", code: 1, said: []string{
-			`got "WhenUnderutilized", allowed: WhenEmptyOrUnderutilized, WhenEmpty`, `got "Dsv5", allowed: one capital letter`,
+			`got "WhenUnderutilized", allowed: WhenEmptyOrUnderutilized, WhenEmpty, Balanced`, `got "Dsv5", allowed: one capital letter`,
 			`got "Spot", allowed: on-demand, spot, reserved`,
 		}, unsaid: []string{`Buy 1 node`}},
 		"selectors of the preview":   {args: "plan -f nodepool-preview-selectors", code: 1, said: []string{`karpenter.azure.com/sku-series`, `nap convert -f FILE`}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 const inflate = `---
@@ -87,7 +88,7 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 		"list of minima":      {pool(`{key: karpenter.k8s.azure/sku-cpu, operator: In, values: ["4", "8"]}`), "it meant at least one number"},
 		"no successor":        {pool(`{key: karpenter.k8s.azure/sku-colour, operator: Exists}`), "karpenter.k8s.azure/sku-colour has no successor"},
 		"GPU too large":       {pool(`{key: karpenter.k8s.azure/sku-gpu-memory, operator: In, values: ["4000"]}`), "no GPU has 4000 GiB"},
-		"policy":              {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\nspec: {disruption: {consolidationPolicy: Sometimes}}\n", `got "Sometimes", allowed: WhenEmpty, WhenEmptyOrUnderutilized`},
+		"policy":              {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\nspec: {disruption: {consolidationPolicy: Sometimes}}\n", `got "Sometimes", allowed: WhenEmptyOrUnderutilized, WhenEmpty, Balanced`},
 		"what stays wrong":    {pool(`{key: karpenter.azure.com/sku-cpus, operator: In, values: ["4"]}`), "NodePool p: the API server would refuse it: "},
 		"no YAML":             {"a: [", "is neither YAML nor JSON"},
 	} {
@@ -106,6 +107,27 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 		"no cluster":   {Args: []string{"convert", "--from-agent-pools", "-f", "testdata/convert/provisioner.yaml"}, Want: "nap: testdata/convert/provisioner.yaml: is not what"},
 		"wrong region": {Args: []string{"convert", "-f", "testdata/convert/provisioner.yaml", "--region", "mars"}, Want: "nap: "},
 	})
+}
+
+// TestEveryConsolidationPolicyIsTaken holds the commands that read NodePools against the
+// policies that Karpenter's definition has.
+func TestEveryConsolidationPolicyIsTaken(t *testing.T) {
+	for _, policy := range model.ConsolidationPolicies() {
+		path := filepath.Join(t.TempDir(), "in.yaml")
+		text := poolWith("limits: {cpu: 64}\n  disruption: {consolidateAfter: 1m, consolidationPolicy: "+policy+"}",
+			"requirements: [{key: karpenter.azure.com/sku-family, operator: In, values: [D]}]")
+		if err := os.WriteFile(path, []byte(text+inflate), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"convert", "-f", path}, {"plan", "-f", path}, {"lint", "-f", path}, {"explain", "offer", "Standard_D4s_v5", "-f", path},
+			{"diff", "-f", path, "--from", path},
+		} {
+			if out, errs, code := nap.Run(t, args...); code == 1 || strings.Contains(errs, "consolidationPolicy") {
+				t.Errorf("%s: %v: exit code %d: %s%s", policy, args, code, out, errs)
+			}
+		}
+	}
 }
 
 func TestPlanRefusesOldNodePoolsWithTheCommand(t *testing.T) {

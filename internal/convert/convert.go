@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // Options is what objects do not tell.
@@ -101,11 +103,17 @@ func (c *converter) class(o map[string]any) {
 	o["apiVersion"] = versionClasses
 }
 
-// policies are today's names of consolidation policies by those of before, lower case.
-func policies() map[string]string {
-	return map[string]string{
-		"whenunderutilized": "WhenEmptyOrUnderutilized", "whenemptyorunderutilized": "WhenEmptyOrUnderutilized", "whenempty": "WhenEmpty",
+// policy is today's name of a consolidation policy, empty where it is none.
+func policy(written string) string {
+	if strings.EqualFold(written, "WhenUnderutilized") { // until v1
+		return string(model.WhenEmptyOrUnderutilized)
 	}
+	for _, today := range model.ConsolidationPolicies() {
+		if strings.EqualFold(written, today) {
+			return today
+		}
+	}
+	return ""
 }
 
 // nodePool brings a NodePool to v1 in place.
@@ -122,10 +130,10 @@ func (c *converter) nodePool(o map[string]any) {
 			}
 			delete(disruption, "expireAfter")
 		}
-		if policy := text(disruption, "consolidationPolicy"); policy != "" {
-			today := policies()[strings.ToLower(policy)]
+		if written := text(disruption, "consolidationPolicy"); written != "" {
+			today := policy(written)
 			if today == "" {
-				c.refuse("spec.disruption.consolidationPolicy: got %q, allowed: WhenEmpty, WhenEmptyOrUnderutilized", policy)
+				c.refuse("spec.disruption.consolidationPolicy: got %q, allowed: %s", written, strings.Join(model.ConsolidationPolicies(), ", "))
 			}
 			disruption["consolidationPolicy"] = today
 		}
