@@ -45,8 +45,8 @@ func newConvert(s command.Streams) *cobra.Command {
 and v1alpha5, Provisioners, NodePools of v1 with fields of before, selectors of
 AKS's preview (karpenter.k8s.azure/sku-cpu and its like), zones 1, 2 and 3,
 AKSNodeClasses of v1alpha2. With --from-agent-pools the files are what "az aks
-show -o json" prints, and each agent pool that runs workloads becomes a NodePool
-with its AKSNodeClass.
+show -o json" prints, or "az aks nodepool list -o json" with --region, and each
+agent pool that runs workloads becomes a NodePool with its AKSNodeClass.
 
 The objects go to standard output. What has changed, what to know of it, and
 what can be bought before and after at which price goes to standard error. Each
@@ -63,7 +63,7 @@ command with exit code 1 and nothing on standard output.`,
 	flags.StringArrayVarP(&c.files, "filename", "f", nil, "objects to convert: a file, or - for standard input (repeatable)")
 	flags.StringVar(&c.region, "region", "",
 		"the Azure region, which completes zones and has the prices (default: the cluster's, else prices of "+offline.DefaultRegion+")")
-	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show -o json prints")
+	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show or az aks nodepool list prints with -o json")
 	return cmd
 }
 
@@ -197,7 +197,7 @@ func (c *conversion) documents(name string, text []byte) error {
 				return fmt.Errorf("%s holds what is no object", where)
 			}
 			if err := c.object(object); err != nil {
-				return fmt.Errorf("%s: %w", where, err)
+				return located(where, err)
 			}
 		}
 	}
@@ -282,12 +282,9 @@ func requirementsOf(o map[string]any) model.Requirements {
 
 // agentPools converts the agent pools of a cluster.
 func (c *conversion) agentPools(name string, text []byte) error {
-	cluster, err := convert.ReadCluster(text)
+	cluster, err := convert.ReadCluster(text, c.opts.Region)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
-	}
-	if c.opts.Region != "" {
-		cluster.Location = c.opts.Region
 	}
 	catalog, err := c.sizes(cluster.Location)
 	if err != nil {
@@ -295,7 +292,7 @@ func (c *conversion) agentPools(name string, text []byte) error {
 	}
 	done, err := convert.AgentPools(cluster, func(size string) (convert.Size, bool) { return sizeOf(catalog, size) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return located(name, err)
 	}
 	for i := range cluster.Pools {
 		if text := c.poolPrices(&cluster.Pools[i], done.Objects); text != "" {
@@ -327,32 +324,58 @@ func sizeOf(catalog *fleet.Catalog, name string) (convert.Size, bool) {
 	}, true
 }
 
+// located says of an error, or of each that it joins, where it was found.
+func located(where string, err error) error {
+	joined, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // what wraps a list is one error itself
+	if !is {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, located(where, e))
+	}
+	return errors.Join(errs...)
+}
+
 // poolPrices says what the machines of an agent pool cost, and what as many vCPUs and as
 // much memory cost at most from its NodePool.
 func (c *conversion) poolPrices(p *convert.AgentPool, objects []map[string]any) string {
-	t := typeOf(c.catalog, p.Size)
-	if t == nil || p.Count == 0 {
-		return ""
-	}
 	capacity := model.OnDemand
-	if strings.EqualFold(p.Priority, "Spot") {
+	if p.Spot() {
 		capacity = model.Spot
 	}
-	before := cheapest(t, capacity)
-	for _, o := range objects {
-		meta, _ := o["metadata"].(map[string]any)
-		if o["kind"] != "NodePool" || meta["name"] != p.Name || before == notSold {
+	var machines []string
+	var cost float64
+	var cpu, memory int64
+	for _, m := range p.Machines() {
+		t := typeOf(c.catalog, m.Size)
+		if t == nil {
+			return ""
+		}
+		price := cheapest(t, capacity)
+		switch {
+		case m.Count == 0:
 			continue
+		case price == notSold:
+			return ""
 		}
-		size, n, price, ok := poollint.CheapestFor(requirementsOf(o), c.catalog,
-			p.Count*t.Capacity.Get(model.CPU), p.Count*t.Capacity.Get(model.Memory))
-		if ok {
-			return fmt.Sprintf("agent pool %s: %d x %s cost %s/h; "+
-				"its NodePool has as much for at most %s/h (%d x %s), and less where pods need less",
-				p.Name, p.Count, t.Name, dollars(before.Dollars()*float64(p.Count)), dollars(price.Dollars()), n, size)
-		}
+		machines = append(machines, fmt.Sprintf("%d x %s", m.Count, t.Name))
+		cost += price.Dollars() * float64(m.Count)
+		cpu, memory = cpu+m.Count*t.Capacity.Get(model.CPU), memory+m.Count*t.Capacity.Get(model.Memory)
 	}
-	return ""
+	i := slices.IndexFunc(objects, func(o map[string]any) bool {
+		meta, _ := o["metadata"].(map[string]any)
+		return o["kind"] == "NodePool" && meta["name"] == p.Name
+	})
+	if i < 0 || len(machines) == 0 {
+		return ""
+	}
+	size, n, price, ok := poollint.CheapestFor(requirementsOf(objects[i]), c.catalog, cpu, memory)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("agent pool %s: %s cost %s/h; its NodePool has as much for at most %s/h (%d x %s), and less where pods need less",
+		p.Name, strings.Join(machines, " and "), dollars(cost), dollars(price.Dollars()), n, size)
 }
 
 // checkAdmission is what an API server with today's definitions would refuse of objects.

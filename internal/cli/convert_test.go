@@ -53,11 +53,110 @@ func TestConvertWritesObjectsThatRun(t *testing.T) {
 }
 
 func TestConvertAgentPools(t *testing.T) {
-	out, errs, code := nap.Run(t, "convert", "--from-agent-pools", "-f", "testdata/convert/agentpools.json")
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, errs)
+	for name, args := range map[string][]string{
+		"agentpools":    nil,
+		"nodepool-list": {"--region", "westeurope"},
+	} {
+		args = append([]string{"convert", "--from-agent-pools", "-f", "testdata/convert/" + name + ".json"}, args...)
+		out, errs, code := nap.Run(t, args...)
+		if code != 0 {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		clitest.Golden(t, "convert/"+name, out+"=== said\n"+errs)
 	}
-	clitest.Golden(t, "convert/agentpools", out+"=== said\n"+errs)
+}
+
+// TestConvertLosesNoFieldOfAgentPools gives agent pools one field each that a NodePool or an
+// AKSNodeClass has not: it is refused or told by name and value, and needs no word where it
+// has the value of pools which do not state it.
+func TestConvertLosesNoFieldOfAgentPools(t *testing.T) {
+	const nothing = ""
+	for field, tt := range map[string]struct {
+		code int
+		want string
+	}{
+		`"osSku": "Flatcar"`:                                                 {1, `agent pool a: osSku: got "Flatcar", which no AKSNodeClass has`},
+		`"osSKU": "AzureContainerLinux"`:                                     {1, `agent pool a: osSku: got "AzureContainerLinux"`},
+		`"osDiskSizeGb": 4096`:                                               {1, "osDiskSizeGb: got 4096, allowed in an AKSNodeClass: 30 to 2048"},
+		`"osDiskSizeGB": 0`:                                                  {0, nothing},
+		`"enableNodePublicIp": true`:                                         {1, "agent pool a: enableNodePublicIp: got true: an AKSNodeClass has no field for it; leave the pool"},
+		`"enableNodePublicIP": false`:                                        {0, nothing},
+		`"podSubnetId": "/s/p"`:                                              {1, "podSubnetId: got /s/p: nap buys nothing where pods have a subnet of their own"},
+		`"capacityReservationGroupId": "/s/c"`:                               {1, "capacityReservationGroupId: got /s/c"},
+		`"proximityPlacementGroupID": "/s/g"`:                                {1, "proximityPlacementGroupID: got /s/g"},
+		`"hostGroupId": "/s/h"`:                                              {1, "hostGroupId: got /s/h"},
+		`"workloadRuntime": "KataVmIsolation"`:                               {1, "workloadRuntime: got KataVmIsolation"},
+		`"workloadRuntime": "OCIContainer"`:                                  {0, nothing},
+		`"kubeletDiskType": "Temporary"`:                                     {1, "kubeletDiskType: got Temporary"},
+		`"kubeletDiskType": "OS"`:                                            {0, nothing},
+		`"networkProfile": {"allowedHostPorts": [{"portStart": 80}]}`:        {1, `networkProfile.allowedHostPorts: got [{"portStart":80}]`},
+		`"kubeletConfig": {"seccompDefault": "RuntimeDefault"}`:              {1, "kubeletConfig.seccompDefault: got RuntimeDefault"},
+		`"linuxOsConfig": {"sysctls": {"kernelPanic": 5}}`:                   {1, "linuxOsConfig.sysctls.kernelPanic: got 5"},
+		`"linuxOsConfig": {"sysctls": {"kernelPanic": null}}`:                {0, nothing},
+		`"localDnsProfile": {"mode": "Required"}`:                            {1, "localDnsProfile.mode: got Required"},
+		`"localDnsProfile": {"mode": "Preferred"}`:                           {0, "localDnsProfile.mode Preferred is left out"},
+		`"localDNSProfile": {"mode": "Disabled"}`:                            {0, nothing},
+		`"messageOfTheDay": "aGk="`:                                          {0, "messageOfTheDay aGk= is left out"},
+		`"spotMaxPrice": -1.0`:                                               {0, nothing},
+		`"securityProfile": {"sshAccess": "Disabled"}`:                       {0, "securityProfile.sshAccess Disabled is left out"},
+		`"upgradeSettings": {"maxSurge": "50%"}`:                             {0, "upgradeSettings.maxSurge 50% is left out"},
+		`"nodeCustomizationProfile": {"id": "x"}`:                            {0, "nodeCustomizationProfile.id x is left out: nap does not know the field"},
+		`"osType": null, "osSku": "Windows2022"`:                             {0, "agent pool a runs Windows and stays as it is"},
+		`"mode": null`:                                                       {0, nothing},
+		`"vmSize": null, "virtualMachinesProfile": null`:                     {1, "agent pool a: vmSize: got nothing, and virtualMachinesProfile.scale has no size either"},
+		`"count": "three"`:                                                   {1, "field count is of another type: got a string"},
+		`"properties": {"vmSize": "Standard_D4s_v5", "hostGroupID": "/s/h"}`: {1, "agent pool a: hostGroupID: got /s/h"},
+	} {
+		text := `[{"name": "a", "mode": "User", "osType": "Linux", "vmSize": "Standard_D4s_v5", "count": 1, "eTag": "e", ` + field + `}]`
+		out, errs, code := runWith(t, text, "--from-agent-pools", "--region", "westeurope")
+		said := strings.Join(strings.Fields(errs), " ")
+		if code != tt.code || !strings.Contains(said, tt.want) || code == 1 && out != "" {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", field, code, out, said)
+		}
+		if tt.want == nothing && strings.Count(said, "agent pool a:") != 2 { // what it costs, and the label of its pods
+			t.Errorf("%s: a word of the default: %q", field, said)
+		}
+	}
+}
+
+// runWith converts a text.
+func runWith(t *testing.T, text string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "in.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return nap.Run(t, append([]string{"convert", "-f", path}, args...)...)
+}
+
+// TestConvertReadsAgentPoolsInEveryForm takes what az and Azure's API print.
+func TestConvertReadsAgentPoolsInEveryForm(t *testing.T) {
+	const pool = `{"name": "a", "mode": "User", "vmSize": "Standard_D4s_v5", "count": 1}`
+	const resource = `{"name": "a", "properties": {"mode": "User", "vmSize": "Standard_D4s_v5", "count": 1}}`
+	for name, text := range map[string]string{
+		"cluster":           `{"location": "mars", "agentPoolProfiles": [` + pool + `]}`,
+		"resource":          `{"properties": {"agentPoolProfiles": [` + pool + `]}}`,
+		"list":              `[` + pool + `]`,
+		"answer of the API": `{"value": [` + resource + `]}`,
+		"one":               pool,
+		"one of the API":    resource,
+	} {
+		out, errs, code := runWith(t, text, "--from-agent-pools", "--region", "westeurope")
+		if code != 0 || !strings.Contains(out, "kind: NodePool\nmetadata:\n  name: a\n") {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
+		}
+	}
+	for text, want := range map[string]string{
+		`[` + pool + `]`: "does not tell the region of the agent pools: give --region",
+		`[{"name": "c", "agentPoolProfiles": [` + pool + `]}]`: "is a list of clusters, must be one of them: give what",
+		`"text"`: "is no object or list of objects: got a string: give what",
+		`[]`:     "has no agentPoolProfiles: give what",
+		"\n":     "is empty: give what",
+	} {
+		if out, errs, code := runWith(t, text, "--from-agent-pools"); code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d: %s%s", text, code, out, errs)
+		}
+	}
 }
 
 func TestConvertClassAndWhatIsNotConverted(t *testing.T) {
@@ -104,7 +203,7 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"nothing":      {Args: []string{"convert"}, Want: "nap: nothing to convert: give objects with -f FILE"},
 		"no file":      {Args: []string{"convert", "-f", "nowhere.yaml"}, Want: "nap: -f nowhere.yaml: no such file or directory: give the path"},
-		"no cluster":   {Args: []string{"convert", "--from-agent-pools", "-f", "testdata/convert/provisioner.yaml"}, Want: "nap: testdata/convert/provisioner.yaml: is not what"},
+		"no cluster":   {Args: []string{"convert", "--from-agent-pools", "-f", "testdata/convert/provisioner.yaml"}, Want: "nap: testdata/convert/provisioner.yaml: is not JSON"},
 		"wrong region": {Args: []string{"convert", "-f", "testdata/convert/provisioner.yaml", "--region", "mars"}, Want: "nap: "},
 	})
 }

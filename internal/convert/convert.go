@@ -7,6 +7,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,8 +42,8 @@ const (
 	versionClasses = groupAzure + "/v1beta1"
 )
 
-// Object converts one object. Other kinds stay as they are. The error names a field whose
-// meaning cannot be carried over, and what to do.
+// Object converts one object. Other kinds stay as they are. The error joins one for every
+// field whose meaning cannot be carried over, with what to do.
 func Object(o map[string]any, opts Options) (Converted, error) {
 	group, _, _ := strings.Cut(text(o, "apiVersion"), "/")
 	c := &converter{opts: opts, name: text(o, "kind") + " " + text(o, "metadata", "name")}
@@ -57,8 +58,8 @@ func Object(o map[string]any, opts Options) (Converted, error) {
 	case group == groupAzure && text(o, "kind") == kindClass:
 		c.class(o)
 	}
-	if c.err != nil {
-		return Converted{}, fmt.Errorf("%s: %w", c.name, c.err)
+	if len(c.errs) > 0 {
+		return Converted{}, errors.Join(c.errs...)
 	}
 	return Converted{Objects: []map[string]any{o}, Notes: c.notes}, nil
 }
@@ -68,18 +69,15 @@ type converter struct {
 	opts  Options
 	name  string
 	notes []string
-	err   error
+	errs  []error
 }
 
 func (c *converter) note(format string, args ...any) {
 	c.notes = append(c.notes, c.name+": "+fmt.Sprintf(format, args...))
 }
 
-// refuse keeps the first error.
 func (c *converter) refuse(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf(format, args...)
-	}
+	c.errs = append(c.errs, fmt.Errorf(c.name+": "+format, args...))
 }
 
 // serverFields are those of metadata that an API server writes.
