@@ -73,6 +73,10 @@ type conversion struct {
 	talk    []string // differences, notes and prices, in order
 	catalog *fleet.Catalog
 	opts    convert.Options
+	// forClasses are settings of NodePools that their AKSNodeClasses have today.
+	forClasses []convert.ClassSetting
+	// found says that some file has an object.
+	found bool
 }
 
 func (c *convertCommand) run() error {
@@ -103,7 +107,16 @@ func (c *convertCommand) run() error {
 			errs = append(errs, err)
 		}
 	}
+	if len(errs) == 0 && !out.found {
+		errs = append(errs, fmt.Errorf("nothing to convert: %s holds no object: give Kubernetes objects, as kubectl get -o yaml prints them",
+			inWords(c.files)))
+	}
 	if len(errs) == 0 {
+		notes, err := convert.IntoClasses(out.objects, out.forClasses)
+		out.sayAll(notes)
+		errs = append(errs, err)
+	}
+	if errors.Join(errs...) == nil {
 		errs = append(errs, checkAdmission(out.objects))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -171,10 +184,11 @@ func (c *conversion) documents(name string, text []byte) error {
 		return err
 	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var errs []error
 	for n := 1; ; n++ {
 		raw, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return errors.Join(errs...)
 		}
 		where := fmt.Sprintf("%s: document %d", name, n)
 		if err != nil {
@@ -187,20 +201,29 @@ func (c *conversion) documents(name string, text []byte) error {
 		if len(o) == 0 {
 			continue
 		}
-		items := []any{o}
-		if list, is := o["items"].([]any); is && strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
-			items = list
-		}
-		for _, item := range items {
-			object, is := item.(map[string]any)
-			if !is {
-				return fmt.Errorf("%s holds what is no object", where)
-			}
-			if err := c.object(object); err != nil {
-				return located(where, err)
-			}
+		if err := c.items(o); err != nil {
+			errs = append(errs, located(where, err))
 		}
 	}
+}
+
+// items converts an object, or those of a List.
+func (c *conversion) items(o map[string]any) error {
+	items := []any{o}
+	if list, is := o["items"].([]any); is && strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
+		items = list
+	}
+	c.found = c.found || len(items) > 0
+	var errs []error
+	for _, item := range items {
+		object, is := item.(map[string]any)
+		if !is {
+			errs = append(errs, errors.New("holds what is no object"))
+			continue
+		}
+		errs = append(errs, c.object(object))
+	}
+	return errors.Join(errs...)
 }
 
 func (c *conversion) object(o map[string]any) error {
@@ -231,6 +254,7 @@ func (c *conversion) object(o map[string]any) error {
 		}
 	}
 	c.objects = append(c.objects, done.Objects...)
+	c.forClasses = append(c.forClasses, done.ForClass...)
 	c.sayAll(done.Notes)
 	return nil
 }
@@ -290,6 +314,7 @@ func (c *conversion) agentPools(name string, text []byte) error {
 	if err != nil {
 		return err
 	}
+	c.found = true
 	done, err := convert.AgentPools(cluster, func(size string) (convert.Size, bool) { return sizeOf(catalog, size) })
 	if err != nil {
 		return located(name, err)

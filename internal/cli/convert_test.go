@@ -29,7 +29,7 @@ spec:
 // bought by it.
 func TestConvertWritesObjectsThatRun(t *testing.T) {
 	for _, name := range []string{"v1beta1-general-purpose", "v1-default", "v1alpha5-general-purpose", "v1alpha5-spot-priority",
-		"v1alpha5-gpu-workloads", "preview-selectors", "preview-numbers", "provisioner"} {
+		"v1alpha5-gpu-workloads", "preview-selectors", "preview-numbers", "provisioner", "provisioner-kubelet"} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := nap.Run(t, "convert", "-f", "testdata/convert/"+name+".yaml", "--region", "uksouth")
 			if code != 0 {
@@ -181,15 +181,35 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 		return "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: p}\nspec: {template: {spec: {nodeClassRef: {name: default}, requirements: [" +
 			requirement + "]}}}\n"
 	}
+	provisioner := func(spec string) string {
+		return "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: p}\nspec: {" + spec + "}\n"
+	}
 	for name, tt := range map[string]struct{ text, want string }{
 		"zone without region": {pool(`{key: topology.kubernetes.io/zone, operator: In, values: ["1"]}`), "such as eastus-1: give --region"},
 		"no such series":      {pool(`{key: karpenter.k8s.azure/sku-series, operator: In, values: [XYv9]}`), `no series is called "XYv9"`},
 		"list of minima":      {pool(`{key: karpenter.k8s.azure/sku-cpu, operator: In, values: ["4", "8"]}`), "it meant at least one number"},
 		"no successor":        {pool(`{key: karpenter.k8s.azure/sku-colour, operator: Exists}`), "karpenter.k8s.azure/sku-colour has no successor"},
-		"GPU too large":       {pool(`{key: karpenter.k8s.azure/sku-gpu-memory, operator: In, values: ["4000"]}`), "no GPU has 4000 GiB"},
+		"GPU too large":       {pool(`{key: karpenter.k8s.azure/sku-gpu-memory, operator: In, values: ["4000"]}`), "no GPU has 4000 GiB and more; write karpenter.azure.com/sku-gpu-name In"},
 		"policy":              {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\nspec: {disruption: {consolidationPolicy: Sometimes}}\n", `got "Sometimes", allowed: WhenEmptyOrUnderutilized, WhenEmpty, Balanced`},
-		"what stays wrong":    {pool(`{key: karpenter.azure.com/sku-cpus, operator: In, values: ["4"]}`), "NodePool p: the API server would refuse it: "},
-		"no YAML":             {"a: [", "is neither YAML nor JSON"},
+		"list of GPU memory":  {pool(`{key: karpenter.k8s.azure/sku-gpu-memory, operator: In, values: ["16", "24"]}`), "write karpenter.azure.com/sku-gpu-name In with the GPUs that you mean: A10 (24 GiB)"},
+		"label of AWS": {pool(`{key: karpenter.k8s.aws/instance-cpu, operator: In, values: ["4"]}`),
+			`NodePool p: spec.template.spec.requirements[0].key: got "karpenter.k8s.aws/instance-cpu", which Azure does not have, use: karpenter.azure.com/sku-cpu`},
+		"label of GKE":  {pool(`{key: cloud.google.com/gke-nodepool, operator: Exists}`), `got "cloud.google.com/gke-nodepool", which Azure does not have: remove`},
+		"zone of AWS":   {pool(`{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}`), `got "us-east-1a", which is no zone of Azure`},
+		"region of AWS": {pool(`{key: topology.kubernetes.io/region, operator: In, values: [us-east-1]}`), `got "us-east-1", which is no region of Azure`},
+		"size of AWS":   {pool(`{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}`), `got "m5.large", which is no size of Azure`},
+		"class of AWS":  {strings.Replace(pool(""), "{name: default}", "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}", 1), "nodeClassRef: got EC2NodeClass of karpenter.k8s.aws, which Azure does not have: write an AKSNodeClass"},
+		"EC2NodeClass":  {"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: d}\n", `EC2NodeClass d: apiVersion: got "karpenter.k8s.aws/v1", which Azure does not have: write an AKSNodeClass`},
+		"second document": {pool(`{key: karpenter.k8s.aws/instance-cpu, operator: Exists}`) + "---\napiVersion: karpenter.k8s.aws/v1alpha1\nkind: AWSNodeTemplate\nmetadata: {name: d}\n",
+			`document 2: AWSNodeTemplate d: apiVersion: got "karpenter.k8s.aws/v1alpha1"`},
+		"inline provider":  {provisioner("provider: {subnetSelector: {a: b}}"), `Provisioner p: spec.provider: got {"subnetSelector":{"a":"b"}}, which is another cloud's`},
+		"provider of AWS":  {provisioner("providerRef: {kind: AWSNodeTemplate, name: d}"), "spec.providerRef.kind: got AWSNodeTemplate, allowed: AKSNodeClass"},
+		"kubelet setting":  {provisioner("kubeletConfiguration: {clusterDNS: [10.0.0.1]}"), `spec.kubeletConfiguration.clusterDNS: got ["10.0.0.1"]: an AKSNodeClass has no field for it`},
+		"no class":         {provisioner("kubeletConfiguration: {maxPods: 50}"), "Provisioner p: spec.kubeletConfiguration.maxPods: got 50: it is spec.maxPods of AKSNodeClass default today, which is not in the input: add"},
+		"other value":      {provisioner("kubeletConfiguration: {maxPods: 50}") + "---\napiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: {maxPods: 30}\n", "today, which has 30: decide for one of them"},
+		"class of others":  {provisioner("kubeletConfiguration: {maxPods: 50}") + "---\n" + strings.ReplaceAll(pool(""), "name: p}", "name: q}"), "today, which NodePool q has without it: give each a class of its own"},
+		"what stays wrong": {pool(`{key: karpenter.azure.com/sku-cpus, operator: In, values: ["4"]}`), "NodePool p: the API server would refuse it: "},
+		"no YAML":          {"a: [", "is neither YAML nor JSON"},
 	} {
 		path := filepath.Join(t.TempDir(), "in.yaml")
 		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
@@ -202,6 +222,7 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 	}
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"nothing":      {Args: []string{"convert"}, Want: "nap: nothing to convert: give objects with -f FILE"},
+		"no object":    {Args: []string{"convert", "-f", "-"}, Want: "nap: nothing to convert: standard input holds no object: give Kubernetes objects"},
 		"no file":      {Args: []string{"convert", "-f", "nowhere.yaml"}, Want: "nap: -f nowhere.yaml: no such file or directory: give the path"},
 		"no cluster":   {Args: []string{"convert", "--from-agent-pools", "-f", "testdata/convert/provisioner.yaml"}, Want: "nap: testdata/convert/provisioner.yaml: is not JSON"},
 		"wrong region": {Args: []string{"convert", "-f", "testdata/convert/provisioner.yaml", "--region", "mars"}, Want: "nap: "},

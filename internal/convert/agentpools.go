@@ -136,7 +136,7 @@ const unneeded = "10m"
 
 // agentPool makes the NodePool and the class of an agent pool.
 func (c *converter) agentPool(p *AgentPool, cluster *Cluster, size func(string) (Size, bool)) (pool, class map[string]any) {
-	archs, sizes, limits := c.machines(p.Machines(), size)
+	archs, sizes, limits := c.sizes(p.Machines(), size)
 	capacity := "on-demand"
 	if p.Spot() {
 		capacity = "spot"
@@ -215,10 +215,10 @@ func (s *sizesOf) add(m Machines, size func(string) (Size, bool)) {
 	s.most += m.Most
 }
 
-// machines are the requirements and limits that machines of some sizes become: their
+// sizes are the requirements and limits that machines of some sizes become: their
 // families or GPUs, or the sizes themselves where not all of them are known or they have
 // nothing in common.
-func (c *converter) machines(machines []Machines, size func(string) (Size, bool)) (archs, sizes []any, limits map[string]any) {
+func (c *converter) sizes(machines []Machines, size func(string) (Size, bool)) (archs, sizes []any, limits map[string]any) {
 	const bySize = "node.kubernetes.io/instance-type"
 	var all sizesOf
 	for _, m := range machines {
