@@ -351,7 +351,7 @@ func sizeOf(catalog *fleet.Catalog, name string) (convert.Size, bool) {
 
 // located says of an error, or of each that it joins, where it was found.
 func located(where string, err error) error {
-	joined, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // what wraps a list is one error itself
+	joined, is := err.(interface{ Unwrap() []error })
 	if !is {
 		return fmt.Errorf("%s: %w", where, err)
 	}
