@@ -25,6 +25,12 @@ func inputCases() map[string]inputCase {
 		"agent pools are not given back": {args: "plan --consolidate -f aks-cluster-with-agent-pools", said: []string{
 			`8 nodes of no NodePool cost \$3.840/h and are not nap's to remove; nap savings says`, `nap savings`,
 		}, unsaid: []string{`\$0\.000/h`}},
+		"pods that the cluster autoscaler leaves": {args: "plan -f pods-safe-to-evict", said: []string{
+			`3 pods with the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "false", which has no effect in nap`, `karpenter.sh/do-not-disrupt: "true" takes its place`,
+		}},
+		"savings with pods that the cluster autoscaler leaves": {args: "savings -f pods-safe-to-evict", said: []string{
+			`3 pods with the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "false", which has no effect in nap`, `karpenter.sh/do-not-disrupt: "true" takes its place`,
+		}},
 		"DaemonSet that states limits alone": {args: "plan -f daemonset-with-limits-only", code: 2, said: []string{`Standard_D4pls_v6 .* 3 of 3.86`}},
 		"limit of four GPUs": {args: "plan -f gpu-spot-limits", code: 2, said: []string{
 			` 4 NC4as_T4_v3 eastus-1 spot gpu-spot`, ` 2 NC4as_T4_v3 eastus-1 on-demand gpu-od`, `TaintNotTolerated`, `fix: Add a toleration for nvidia.com/gpu=present:NoSchedule`,
@@ -62,7 +68,7 @@ func inputCases() map[string]inputCase {
 			`instance-generation", which Azure does not have, use: karpenter.azure.com/sku-version`,
 		}, unsaid: []string{`Buy 1 node`}},
 		"three mistakes in a NodePool": {args: "plan -f nodepool-mistakes", code: 1, said: []string{
-			`got "WhenUnderutilized", allowed: WhenEmptyOrUnderutilized, WhenEmpty`, `got "Dsv5", allowed: one capital letter`,
+			`got "WhenUnderutilized", allowed: WhenEmptyOrUnderutilized, WhenEmpty, Balanced`, `got "Dsv5", allowed: one capital letter`,
 			`got "Spot", allowed: on-demand, spot, reserved`,
 		}, unsaid: []string{`Buy 1 node`}},
 		"selectors of the preview":   {args: "plan -f nodepool-preview-selectors", code: 1, said: []string{`karpenter.azure.com/sku-series`, `nap convert -f FILE`}},

@@ -45,8 +45,8 @@ func newConvert(s command.Streams) *cobra.Command {
 and v1alpha5, Provisioners, NodePools of v1 with fields of before, selectors of
 AKS's preview (karpenter.k8s.azure/sku-cpu and its like), zones 1, 2 and 3,
 AKSNodeClasses of v1alpha2. With --from-agent-pools the files are what "az aks
-show -o json" prints, and each agent pool that runs workloads becomes a NodePool
-with its AKSNodeClass.
+show -o json" prints, or "az aks nodepool list -o json" with --region, and each
+agent pool that runs workloads becomes a NodePool with its AKSNodeClass.
 
 The objects go to standard output. What has changed, what to know of it, and
 what can be bought before and after at which price goes to standard error. Each
@@ -64,7 +64,7 @@ command with exit code 1 and nothing on standard output.`,
 	flags.StringVar(&c.region, "region", "",
 		"the Azure region, which completes zones and has the prices (default: the cluster's, else prices of "+offline.DefaultRegion+")")
 	completeRegion(cmd)
-	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show -o json prints")
+	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show or az aks nodepool list prints with -o json")
 	return cmd
 }
 
@@ -74,6 +74,10 @@ type conversion struct {
 	talk    []string // differences, notes and prices, in order
 	catalog *fleet.Catalog
 	opts    convert.Options
+	// forClasses are settings of NodePools that their AKSNodeClasses have today.
+	forClasses []convert.ClassSetting
+	// found says that some file has an object.
+	found bool
 }
 
 func (c *convertCommand) run() error {
@@ -104,7 +108,16 @@ func (c *convertCommand) run() error {
 			errs = append(errs, err)
 		}
 	}
+	if len(errs) == 0 && !out.found {
+		errs = append(errs, fmt.Errorf("nothing to convert: %s holds no object: give Kubernetes objects, as kubectl get -o yaml prints them",
+			inWords(c.files)))
+	}
 	if len(errs) == 0 {
+		notes, err := convert.IntoClasses(out.objects, out.forClasses)
+		out.sayAll(notes)
+		errs = append(errs, err)
+	}
+	if errors.Join(errs...) == nil {
 		errs = append(errs, checkAdmission(out.objects))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -172,10 +185,11 @@ func (c *conversion) documents(name string, text []byte) error {
 		return err
 	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var errs []error
 	for n := 1; ; n++ {
 		raw, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return errors.Join(errs...)
 		}
 		where := fmt.Sprintf("%s: document %d", name, n)
 		if err != nil {
@@ -188,20 +202,29 @@ func (c *conversion) documents(name string, text []byte) error {
 		if len(o) == 0 {
 			continue
 		}
-		items := []any{o}
-		if list, is := o["items"].([]any); is && strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
-			items = list
-		}
-		for _, item := range items {
-			object, is := item.(map[string]any)
-			if !is {
-				return fmt.Errorf("%s holds what is no object", where)
-			}
-			if err := c.object(object); err != nil {
-				return fmt.Errorf("%s: %w", where, err)
-			}
+		if err := c.items(o); err != nil {
+			errs = append(errs, located(where, err))
 		}
 	}
+}
+
+// items converts an object, or those of a List.
+func (c *conversion) items(o map[string]any) error {
+	items := []any{o}
+	if list, is := o["items"].([]any); is && strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
+		items = list
+	}
+	c.found = c.found || len(items) > 0
+	var errs []error
+	for _, item := range items {
+		object, is := item.(map[string]any)
+		if !is {
+			errs = append(errs, errors.New("holds what is no object"))
+			continue
+		}
+		errs = append(errs, c.object(object))
+	}
+	return errors.Join(errs...)
 }
 
 func (c *conversion) object(o map[string]any) error {
@@ -232,6 +255,7 @@ func (c *conversion) object(o map[string]any) error {
 		}
 	}
 	c.objects = append(c.objects, done.Objects...)
+	c.forClasses = append(c.forClasses, done.ForClass...)
 	c.sayAll(done.Notes)
 	return nil
 }
@@ -283,20 +307,18 @@ func requirementsOf(o map[string]any) model.Requirements {
 
 // agentPools converts the agent pools of a cluster.
 func (c *conversion) agentPools(name string, text []byte) error {
-	cluster, err := convert.ReadCluster(text)
+	cluster, err := convert.ReadCluster(text, c.opts.Region)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
-	}
-	if c.opts.Region != "" {
-		cluster.Location = c.opts.Region
 	}
 	catalog, err := c.sizes(cluster.Location)
 	if err != nil {
 		return err
 	}
+	c.found = true
 	done, err := convert.AgentPools(cluster, func(size string) (convert.Size, bool) { return sizeOf(catalog, size) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return located(name, err)
 	}
 	for i := range cluster.Pools {
 		if text := c.poolPrices(&cluster.Pools[i], done.Objects); text != "" {
@@ -328,32 +350,58 @@ func sizeOf(catalog *fleet.Catalog, name string) (convert.Size, bool) {
 	}, true
 }
 
+// located says of an error, or of each that it joins, where it was found.
+func located(where string, err error) error {
+	joined, is := err.(interface{ Unwrap() []error })
+	if !is {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, located(where, e))
+	}
+	return errors.Join(errs...)
+}
+
 // poolPrices says what the machines of an agent pool cost, and what as many vCPUs and as
 // much memory cost at most from its NodePool.
 func (c *conversion) poolPrices(p *convert.AgentPool, objects []map[string]any) string {
-	t := typeOf(c.catalog, p.Size)
-	if t == nil || p.Count == 0 {
-		return ""
-	}
 	capacity := model.OnDemand
-	if strings.EqualFold(p.Priority, "Spot") {
+	if p.Spot() {
 		capacity = model.Spot
 	}
-	before := cheapest(t, capacity)
-	for _, o := range objects {
-		meta, _ := o["metadata"].(map[string]any)
-		if o["kind"] != "NodePool" || meta["name"] != p.Name || before == notSold {
+	var machines []string
+	var cost float64
+	var cpu, memory int64
+	for _, m := range p.Machines() {
+		t := typeOf(c.catalog, m.Size)
+		if t == nil {
+			return ""
+		}
+		price := cheapest(t, capacity)
+		switch {
+		case m.Count == 0:
 			continue
+		case price == notSold:
+			return ""
 		}
-		size, n, price, ok := poollint.CheapestFor(requirementsOf(o), c.catalog,
-			p.Count*t.Capacity.Get(model.CPU), p.Count*t.Capacity.Get(model.Memory))
-		if ok {
-			return fmt.Sprintf("agent pool %s: %d x %s cost %s/h; "+
-				"its NodePool has as much for at most %s/h (%d x %s), and less where pods need less",
-				p.Name, p.Count, t.Name, dollars(before.Dollars()*float64(p.Count)), dollars(price.Dollars()), n, size)
-		}
+		machines = append(machines, fmt.Sprintf("%d x %s", m.Count, t.Name))
+		cost += price.Dollars() * float64(m.Count)
+		cpu, memory = cpu+m.Count*t.Capacity.Get(model.CPU), memory+m.Count*t.Capacity.Get(model.Memory)
 	}
-	return ""
+	i := slices.IndexFunc(objects, func(o map[string]any) bool {
+		meta, _ := o["metadata"].(map[string]any)
+		return o["kind"] == "NodePool" && meta["name"] == p.Name
+	})
+	if i < 0 || len(machines) == 0 {
+		return ""
+	}
+	size, n, price, ok := poollint.CheapestFor(requirementsOf(objects[i]), c.catalog, cpu, memory)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("agent pool %s: %s cost %s/h; its NodePool has as much for at most %s/h (%d x %s), and less where pods need less",
+		p.Name, strings.Join(machines, " and "), dollars(cost), dollars(price.Dollars()), n, size)
 }
 
 // checkAdmission is what an API server with today's definitions would refuse of objects.

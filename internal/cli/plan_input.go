@@ -133,6 +133,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		p.assumeStorageClasses()
 	}
 	p.noteGated()
+	p.noteSafeToEvict()
 	p.noteUnrequested()
 	p.completePools(live, f.file == "")
 	if f.region != "" || f.file != "" {
@@ -331,6 +332,24 @@ func (p *planInput) noteGated() {
 	}
 	if n > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("%s with scheduling gates left out, the first is %s", plural(n, "pod"), first))
+	}
+}
+
+// noteSafeToEvict tells of pods which the Cluster Autoscaler does not evict, but nap does.
+func (p *planInput) noteSafeToEvict() {
+	const autoscaler = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	n, first := 0, ""
+	for _, o := range p.objects {
+		pod, is := o.(*corev1.Pod)
+		if is && pod.Annotations[autoscaler] == "false" && pod.Annotations[v1.DoNotDisruptAnnotationKey] == "" {
+			if n++; n == 1 {
+				first = pod.Namespace + "/" + pod.Name
+			}
+		}
+	}
+	if n > 0 {
+		p.notes = append(p.notes, fmt.Sprintf(`%s with the annotation %s: "false", which has no effect in nap, the first is %s; `+
+			`%s: "true" takes its place`, plural(n, "pod"), autoscaler, first, v1.DoNotDisruptAnnotationKey))
 	}
 }
 

@@ -23,7 +23,7 @@ func checkNodePool(np *v1.NodePool) []error {
 	say := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("NodePool %s: "+format, append([]any{np.Name}, args...)...))
 	}
-	policies := []string{string(v1.ConsolidationPolicyWhenEmptyOrUnderutilized), string(v1.ConsolidationPolicyWhenEmpty)}
+	policies := model.ConsolidationPolicies()
 	if p := string(np.Spec.Disruption.ConsolidationPolicy); p != "" && !slices.Contains(policies, p) {
 		say("spec.disruption.consolidationPolicy: got %q, allowed: %s", p, strings.Join(policies, ", "))
 	}

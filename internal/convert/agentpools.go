@@ -1,9 +1,11 @@
 package convert
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +16,8 @@ type Cluster struct {
 	Location   string            `json:"location"`
 	Pools      []AgentPool       `json:"agentPoolProfiles"`
 	Autoscaler map[string]string `json:"autoScalerProfile"`
+	// PoolsAlone says that the input had agent pools without their cluster.
+	PoolsAlone bool `json:"-"`
 }
 
 // AgentPool is an agent pool as far as a NodePool can say the same.
@@ -25,67 +29,52 @@ type AgentPool struct {
 	Size       string            `json:"vmSize"`
 	Count      int64             `json:"count"`
 	Autoscaled bool              `json:"enableAutoScaling"`
+	Least      int64             `json:"minCount"`
 	Max        int64             `json:"maxCount"`
 	Priority   string            `json:"scaleSetPriority"`
 	Labels     map[string]string `json:"nodeLabels"`
 	Taints     []string          `json:"nodeTaints"`
+	Startup    []string          `json:"nodeInitializationTaints"`
 	Zones      []string          `json:"availabilityZones"`
-	MaxPods    int64             `json:"maxPods"`
 	DiskGB     int64             `json:"osDiskSizeGB"`
-	SubnetID   string            `json:"vnetSubnetID"`
-	Tags       map[string]string `json:"tags"`
-	FIPS       bool              `json:"enableFIPS"`
-	Encryption bool              `json:"enableEncryptionAtHost"`
-	GPU        GPUProfile        `json:"gpuProfile"`
-	GPUPart    string            `json:"gpuInstanceProfile"`
+	DiskType   string            `json:"osDiskType"`
+	UltraSSD   bool              `json:"enableUltraSSD"`
+	VMs        struct {
+		Scale struct {
+			Manual    scales `json:"manual"`
+			Autoscale scales `json:"autoscale"`
+		} `json:"scale"`
+	} `json:"virtualMachinesProfile"`
+	// Class is what becomes of the AKSNodeClass.
+	Class classFields `json:"-"`
+	// fields are all values of the pool by their path, such as securityProfile.sshAccess.
+	fields map[string]any
 }
 
-// GPUProfile says what AKS installs for the GPUs of an agent pool.
-type GPUProfile struct {
-	// Driver is Install, None or empty.
-	Driver string `json:"driver"`
-	NVIDIA struct {
-		// ManagementMode is Managed, Unmanaged or empty.
-		ManagementMode string `json:"managementMode"`
-	} `json:"nvidia"`
+// Machines are equal machines of an agent pool.
+type Machines struct {
+	Size string
+	// Count is how many there are, Most how many there may be.
+	Count, Most int64
 }
 
-// spec is the same as an AKSNodeClass says it, nil where AKS's default holds.
-func (g *GPUProfile) spec() map[string]any {
-	switch mode := g.NVIDIA.ManagementMode; {
-	case strings.EqualFold(g.Driver, "None"):
-		return map[string]any{"mode": "None"}
-	case mode != "":
-		return map[string]any{"nvidia": map[string]any{"managementMode": mode}}
+// Machines are what the pool has: those of its size, or those of each of its sizes for a
+// pool of type VirtualMachines.
+func (p *AgentPool) Machines() []Machines {
+	if p.Size != "" {
+		m := Machines{Size: p.Size, Count: p.Count, Most: p.Count}
+		if p.Autoscaled {
+			m.Most = max(p.Max, p.Count)
+		}
+		return []Machines{m}
 	}
-	return nil
-}
-
-// Most is how many machines the pool may have.
-func (p *AgentPool) Most() int64 {
-	if p.Autoscaled {
-		return max(p.Max, p.Count)
+	var out []Machines
+	for _, s := range slices.Concat(p.VMs.Scale.Manual, p.VMs.Scale.Autoscale) {
+		if s.Size != "" {
+			out = append(out, Machines{s.Size, s.Count, max(s.Count, s.Max)})
+		}
 	}
-	return p.Count
-}
-
-// ReadCluster reads a cluster with its agent pools.
-func ReadCluster(text []byte) (*Cluster, error) {
-	var c struct {
-		Cluster
-		Properties *Cluster `json:"properties"`
-	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf(`is not what "az aks show -o json" prints: %w`, err)
-	}
-	if c.Properties != nil {
-		c.Pools, c.Autoscaler = c.Properties.Pools, c.Properties.Autoscaler
-	}
-	if len(c.Pools) == 0 {
-		return nil, fmt.Errorf(`has no agentPoolProfiles: give what "az aks show -o json" prints`)
-	}
-	c.Location = strings.ToLower(strings.ReplaceAll(c.Location, " ", ""))
-	return &c.Cluster, nil
+	return out
 }
 
 // Size is what of a VM size a NodePool is made from.
@@ -99,52 +88,61 @@ type Size struct {
 
 // AgentPools makes a NodePool and an AKSNodeClass of every agent pool that runs workloads:
 // of its family in place of its one size, so that there is a choice. size describes a VM
-// size; false where it is not known. Pools of mode System stay, those of Windows cannot be
-// made.
+// size; false where it is not known, and the NodePool then has the size itself. Pools of
+// another mode than User stay, those of Windows cannot be made. The error joins one for
+// every field that cannot be carried over.
 func AgentPools(cluster *Cluster, size func(string) (Size, bool)) (Converted, error) {
 	var out Converted
+	var errs []error
 	for i := range cluster.Pools {
 		p := &cluster.Pools[i]
-		switch {
-		case !strings.EqualFold(p.Mode, "User"):
-			out.Notes = append(out.Notes, fmt.Sprintf(
-				"agent pool %s of mode %s stays as it is: nap itself needs nodes that it does not make", p.Name, p.Mode))
-			continue
-		case strings.EqualFold(p.OS, "Windows"):
-			out.Notes = append(out.Notes, fmt.Sprintf("agent pool %s runs Windows and stays as it is: nap makes no Windows machines", p.Name))
+		if why := p.stays(); why != "" {
+			out.Notes = append(out.Notes, fmt.Sprintf("agent pool %s %s", p.Name, why))
 			continue
 		}
-		is, known := size(p.Size)
-		if !known {
-			return out, fmt.Errorf("agent pool %s: size %q is not known; see nap catalog", p.Name, p.Size)
-		}
-		pool, class, notes := p.objects(cluster, is)
+		c := &converter{name: "agent pool " + p.Name}
+		pool, class := c.agentPool(p, cluster, size)
+		errs = append(errs, c.errs...)
 		out.Objects = append(out.Objects, class, pool)
-		out.Notes = append(out.Notes, notes...)
+		out.Notes = append(out.Notes, c.notes...)
+	}
+	if cluster.PoolsAlone && slices.ContainsFunc(cluster.Pools, func(p AgentPool) bool { return p.Autoscaled }) {
+		out.Notes = append(out.Notes, "consolidateAfter is "+unneeded+", the cluster autoscaler's default: "+
+			`what the cluster has instead is in "az aks show -o json" alone`)
+	}
+	if len(errs) > 0 {
+		return Converted{}, errors.Join(errs...)
 	}
 	return out, nil
 }
 
-// objects are the NodePool and the class of an agent pool.
-func (p *AgentPool) objects(cluster *Cluster, size Size) (pool, class map[string]any, notes []string) {
-	note := func(format string, args ...any) {
-		notes = append(notes, "agent pool "+p.Name+": "+fmt.Sprintf(format, args...))
+// stays says why a pool is not converted, empty where it is.
+func (p *AgentPool) stays() string {
+	const windows = "Windows"
+	switch {
+	case strings.EqualFold(p.Mode, "System"):
+		return "of mode System stays as it is: nap itself needs nodes that it does not make"
+	case p.Mode != "" && !strings.EqualFold(p.Mode, "User"):
+		return "of mode " + p.Mode + " stays as it is: nap makes machines of pools that run workloads"
+	case strings.EqualFold(p.OS, windows), len(p.OSSKU) >= len(windows) && strings.EqualFold(p.OSSKU[:len(windows)], windows):
+		return "runs Windows and stays as it is: nap makes no Windows machines"
 	}
-	in := func(key string, values ...string) map[string]any {
-		r := map[string]any{}
-		set(r, key, "In", values...)
-		return r
-	}
+	return ""
+}
+
+// unneeded is how long a node of the cluster autoscaler is unneeded before it goes, unless
+// the cluster says otherwise.
+const unneeded = "10m"
+
+// agentPool makes the NodePool and the class of an agent pool.
+func (c *converter) agentPool(p *AgentPool, cluster *Cluster, size func(string) (Size, bool)) (pool, class map[string]any) {
+	archs, sizes, limits := c.sizes(p.Machines(), size)
 	capacity := "on-demand"
-	if strings.EqualFold(p.Priority, "Spot") {
+	if p.Spot() {
 		capacity = "spot"
 	}
-	requirements := []any{in("kubernetes.io/arch", size.Arch), in("kubernetes.io/os", "linux"), in("karpenter.sh/capacity-type", capacity)}
-	if size.GPU != "" {
-		requirements = append(requirements, in(groupAzure+"/sku-gpu-name", size.GPU))
-	} else {
-		requirements = append(requirements, in(groupAzure+"/sku-family", size.Family))
-	}
+	requirements := slices.Concat(archs,
+		[]any{in("kubernetes.io/os", "linux"), in("karpenter.sh/capacity-type", capacity)}, sizes, p.disks())
 	if len(p.Zones) > 0 {
 		zones := slices.Clone(p.Zones)
 		for i, z := range zones {
@@ -161,101 +159,153 @@ func (p *AgentPool) objects(cluster *Cluster, size Size) (pool, class map[string
 	if taints := p.taints(); len(taints) > 0 {
 		template["taints"] = taints
 	}
+	if len(p.Startup) > 0 {
+		template["startupTaints"] = taintsOf(p.Startup)
+	}
 	whole := map[string]any{"spec": template}
-	if labels := p.labels(note); len(labels) > 0 {
+	if labels := c.poolLabels(p); len(labels) > 0 {
 		whole["metadata"] = map[string]any{"labels": labels}
 	}
-	if p.GPUPart != "" {
-		note("gpuInstanceProfile %s is left out: nap buys whole GPUs, so that a pod which asks for one gets more, "+
-			"and as many pods need more machines", p.GPUPart)
+	if p.Autoscaled && p.Least > 0 {
+		c.note("minCount %d is left out: nap keeps no machine that no pod needs; a CapacityBuffer keeps room (docs/buffers.md)", p.Least)
 	}
-	after := cluster.Autoscaler["scale-down-unneeded-time"]
-	if after == "" {
-		after = cluster.Autoscaler["scaleDownUnneededTime"]
-	}
-	if after == "" {
-		after = "10m" // the cluster autoscaler's own
-	}
+	after := cmp.Or(cluster.Autoscaler["scale-down-unneeded-time"], cluster.Autoscaler["scaleDownUnneededTime"], unneeded)
 	pool = map[string]any{
 		"apiVersion": versionPools, "kind": kindNodePool, "metadata": map[string]any{"name": p.Name},
 		"spec": map[string]any{
 			"disruption": map[string]any{"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": after},
-			"limits":     map[string]any{"cpu": fmt.Sprint(p.Most() * size.VCPUs)},
+			"limits":     limits,
 			"template":   whole,
 		},
 	}
-	return pool, p.class(), notes
+	c.otherFields(p)
+	return pool, c.poolClass(p)
 }
 
-// taints are those of the pool, as objects.
-func (p *AgentPool) taints() []any {
+// in is a requirement with operator In.
+func in(key string, values ...string) map[string]any {
+	r := map[string]any{}
+	set(r, key, "In", values...)
+	return r
+}
+
+// sizesOf is what some machines have in common, each value once.
+type sizesOf struct {
+	names, families, gpus, archs, unknown []string
+	vcpus, most                           int64
+}
+
+func (s *sizesOf) add(m Machines, size func(string) (Size, bool)) {
+	once := func(list *[]string, value string) {
+		if value != "" && !slices.Contains(*list, value) {
+			*list = append(*list, value)
+		}
+	}
+	is, known := size(m.Size)
+	if !known {
+		once(&s.unknown, m.Size)
+	}
+	once(&s.names, m.Size)
+	once(&s.archs, is.Arch)
+	if is.GPU == "" {
+		once(&s.families, is.Family)
+	}
+	once(&s.gpus, is.GPU)
+	s.vcpus += m.Most * is.VCPUs
+	s.most += m.Most
+}
+
+// sizes are the requirements and limits that machines of some sizes become: their
+// families or GPUs, or the sizes themselves where not all of them are known or they have
+// nothing in common.
+func (c *converter) sizes(machines []Machines, size func(string) (Size, bool)) (archs, sizes []any, limits map[string]any) {
+	const bySize = "node.kubernetes.io/instance-type"
+	var all sizesOf
+	for _, m := range machines {
+		all.add(m, size)
+	}
+	switch {
+	case len(machines) == 0:
+		c.refuse("vmSize: got nothing, and virtualMachinesProfile.scale has no size either: give the pool as az aks show -o json prints it")
+	case len(all.unknown) > 0:
+		for _, s := range all.unknown {
+			c.note("size %s is not in the built-in table: the NodePool buys that size in place of its family, "+
+				"has no requirement on kubernetes.io/arch, spec.limits counts nodes and not vCPUs, and no price is told", s)
+		}
+		sizes, limits = []any{in(bySize, all.names...)}, map[string]any{"nodes": strconv.FormatInt(all.most, 10)}
+	default:
+		archs, limits = []any{in("kubernetes.io/arch", all.archs...)}, map[string]any{"cpu": strconv.FormatInt(all.vcpus, 10)}
+		switch {
+		case len(all.gpus) == 0:
+			sizes = []any{in(groupAzure+"/sku-family", all.families...)}
+		case len(all.families) == 0:
+			sizes = []any{in(groupAzure+"/sku-gpu-name", all.gpus...)}
+		default:
+			sizes = []any{in(bySize, all.names...)}
+		}
+	}
+	if len(machines) > 0 && all.most == 0 {
+		c.note("count 0 without autoscaling became spec.limits of 0: the NodePool buys nothing until you raise it")
+	}
+	return archs, sizes, limits
+}
+
+// disks are the requirements on sizes that the disks of the pool come to.
+func (p *AgentPool) disks() []any {
+	const usual = 128 // GB of a class that states none
 	var out []any
-	for _, written := range p.Taints {
-		rest, effect, _ := strings.Cut(written, ":")
-		key, value, has := strings.Cut(rest, "=")
-		taint := map[string]any{"key": key, "effect": effect}
-		if has && value != "" {
-			taint["value"] = value
-		}
-		if key != "kubernetes.azure.com/scalesetpriority" { // nap's spot nodes carry none
-			out = append(out, taint)
-		}
+	if strings.EqualFold(p.DiskType, "Ephemeral") {
+		r := map[string]any{}
+		set(r, groupAzure+"/sku-storage-ephemeralos-maxsize", "Gt", strconv.FormatInt(cmp.Or(p.DiskGB, usual)-1, 10))
+		out = append(out, r)
+	}
+	if p.UltraSSD {
+		out = append(out, in(groupAzure+"/sku-storage-ultra-ssd", "true"))
 	}
 	return out
 }
 
-// labels are those of the pool that a NodePool may set.
-func (p *AgentPool) labels(note func(string, ...any)) map[string]any {
+// Spot reports whether the pool has spot machines.
+func (p *AgentPool) Spot() bool { return strings.EqualFold(p.Priority, "Spot") }
+
+// taints are those of the pool's nodes, as objects. AKS puts one on every spot node,
+// whether the pool lists it or not; nap puts none there that its NodePool does not have.
+func (p *AgentPool) taints() []any {
+	const spot = "kubernetes.azure.com/scalesetpriority"
+	listed := p.Taints
+	if p.Spot() && !slices.ContainsFunc(listed, func(t string) bool { return strings.HasPrefix(t, spot) }) {
+		listed = append(slices.Clone(listed), spot+"=spot:NoSchedule")
+	}
+	return taintsOf(listed)
+}
+
+// taintsOf reads taints that are written as key=value:Effect.
+func taintsOf(list []string) []any {
+	var out []any
+	for _, written := range list {
+		rest, effect, _ := strings.Cut(written, ":")
+		key, value, _ := strings.Cut(rest, "=")
+		taint := map[string]any{"key": key, "effect": effect}
+		if value != "" {
+			taint["value"] = value
+		}
+		out = append(out, taint)
+	}
+	return out
+}
+
+// poolLabels are the labels of the pool that a NodePool may set; nap sets those of AKS itself.
+func (c *converter) poolLabels(p *AgentPool) map[string]any {
 	out := map[string]any{}
-	for key, value := range p.Labels {
+	for key, value := range ordered(p.Labels) {
 		domain, _, _ := strings.Cut(key, "/")
 		if domain == "kubernetes.azure.com" || strings.HasSuffix(domain, "kubernetes.io") && domain != "node-restriction.kubernetes.io" {
-			note("label %s is left out: AKS or Kubernetes sets labels of that domain", key)
+			c.note("label %s is left out: AKS or Kubernetes sets labels of that domain", key)
 			continue
 		}
 		out[key] = value
 	}
-	note("pods that select agentpool=%s or kubernetes.azure.com/agentpool=%s must select karpenter.sh/nodepool=%s instead",
+	c.note("pods that select agentpool=%s or kubernetes.azure.com/agentpool=%s must select karpenter.sh/nodepool=%s instead",
 		p.Name, p.Name, p.Name)
 	return out
-}
-
-// class is the AKSNodeClass of the pool.
-func (p *AgentPool) class() map[string]any {
-	spec := map[string]any{}
-	switch {
-	case strings.EqualFold(p.OSSKU, "AzureLinux"), strings.EqualFold(p.OSSKU, "CBLMariner"), strings.EqualFold(p.OSSKU, "Mariner"):
-		spec["imageFamily"] = "AzureLinux"
-	case strings.EqualFold(p.OSSKU, "Ubuntu2204"):
-		spec["imageFamily"] = "Ubuntu2204"
-	default:
-		spec["imageFamily"] = "Ubuntu"
-	}
-	const smallest, most = 30, 2048
-	if p.DiskGB >= smallest && p.DiskGB <= most {
-		spec["osDiskSizeGB"] = p.DiskGB
-	}
-	if p.MaxPods > 0 {
-		spec["maxPods"] = p.MaxPods
-	}
-	if p.SubnetID != "" {
-		spec["vnetSubnetID"] = p.SubnetID
-	}
-	if len(p.Tags) > 0 {
-		tags := map[string]any{}
-		for k, v := range p.Tags {
-			tags[k] = v
-		}
-		spec["tags"] = tags
-	}
-	if p.FIPS {
-		spec["fipsMode"] = "FIPS"
-	}
-	if p.Encryption {
-		spec["security"] = map[string]any{"encryptionAtHost": true}
-	}
-	if gpu := p.GPU.spec(); gpu != nil {
-		spec["gpu"] = gpu
-	}
-	return map[string]any{"apiVersion": versionClasses, "kind": kindClass, "metadata": map[string]any{"name": p.Name}, "spec": spec}
 }

@@ -7,10 +7,14 @@
 package convert
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // Options is what objects do not tell.
@@ -27,6 +31,8 @@ type Converted struct {
 	Objects []map[string]any
 	// Notes say what a reader should know of it, one sentence each.
 	Notes []string
+	// ForClass are settings of the object that its AKSNodeClass has today: see [IntoClasses].
+	ForClass []ClassSetting
 }
 
 // The API groups and kinds that are converted.
@@ -39,11 +45,11 @@ const (
 	versionClasses = groupAzure + "/v1beta1"
 )
 
-// Object converts one object. Other kinds stay as they are. The error names a field whose
-// meaning cannot be carried over, and what to do.
+// Object converts one object. Other kinds stay as they are. The error joins one for every
+// field whose meaning cannot be carried over, with what to do.
 func Object(o map[string]any, opts Options) (Converted, error) {
 	group, _, _ := strings.Cut(text(o, "apiVersion"), "/")
-	c := &converter{opts: opts, name: text(o, "kind") + " " + text(o, "metadata", "name")}
+	c := &converter{opts: opts, machines: "spec.template.spec", name: text(o, "kind") + " " + text(o, "metadata", "name")}
 	o = clone(o)
 	switch {
 	case group == groupKarpenter && text(o, "kind") == kindNodePool:
@@ -54,11 +60,24 @@ func Object(o map[string]any, opts Options) (Converted, error) {
 		return Converted{Notes: []string{c.name + " is left out: controllers make those"}}, nil
 	case group == groupAzure && text(o, "kind") == kindClass:
 		c.class(o)
+	case model.ForeignDomain(group) && describesMachines(text(o, "kind")):
+		c.refuse("apiVersion: got %q, which Azure does not have: %s", text(o, "apiVersion"), classInstead)
+	default:
+		c.formerAnnotations(o)
 	}
-	if c.err != nil {
-		return Converted{}, fmt.Errorf("%s: %w", c.name, c.err)
+	if len(c.errs) > 0 {
+		return Converted{}, errors.Join(c.errs...)
 	}
-	return Converted{Objects: []map[string]any{o}, Notes: c.notes}, nil
+	return Converted{Objects: []map[string]any{o}, Notes: c.notes, ForClass: c.forClass}, nil
+}
+
+// classInstead is what to write in place of another cloud's description of machines.
+const classInstead = "write an AKSNodeClass of " + groupAzure + " in its place (docs/aksnodeclass.md)"
+
+// describesMachines reports whether a kind is one by which Karpenter's providers describe
+// machines, such as EC2NodeClass or AWSNodeTemplate.
+func describesMachines(kind string) bool {
+	return strings.HasSuffix(kind, "NodeClass") || strings.HasSuffix(kind, "NodeTemplate")
 }
 
 // converter converts one object.
@@ -66,18 +85,19 @@ type converter struct {
 	opts  Options
 	name  string
 	notes []string
-	err   error
+	errs  []error
+	// machines is the field of the object under which it describes machines.
+	machines string
+	// forClass are settings that the AKSNodeClass of a NodePool has today.
+	forClass []ClassSetting
 }
 
 func (c *converter) note(format string, args ...any) {
 	c.notes = append(c.notes, c.name+": "+fmt.Sprintf(format, args...))
 }
 
-// refuse keeps the first error.
 func (c *converter) refuse(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf(format, args...)
-	}
+	c.errs = append(c.errs, fmt.Errorf(c.name+": "+format, args...))
 }
 
 // serverFields are those of metadata that an API server writes.
@@ -101,11 +121,17 @@ func (c *converter) class(o map[string]any) {
 	o["apiVersion"] = versionClasses
 }
 
-// policies are today's names of consolidation policies by those of before, lower case.
-func policies() map[string]string {
-	return map[string]string{
-		"whenunderutilized": "WhenEmptyOrUnderutilized", "whenemptyorunderutilized": "WhenEmptyOrUnderutilized", "whenempty": "WhenEmpty",
+// policy is today's name of a consolidation policy, empty where it is none.
+func policy(written string) string {
+	if strings.EqualFold(written, "WhenUnderutilized") { // until v1
+		return string(model.WhenEmptyOrUnderutilized)
 	}
+	for _, today := range model.ConsolidationPolicies() {
+		if strings.EqualFold(written, today) {
+			return today
+		}
+	}
+	return ""
 }
 
 // nodePool brings a NodePool to v1 in place.
@@ -122,10 +148,10 @@ func (c *converter) nodePool(o map[string]any) {
 			}
 			delete(disruption, "expireAfter")
 		}
-		if policy := text(disruption, "consolidationPolicy"); policy != "" {
-			today := policies()[strings.ToLower(policy)]
+		if written := text(disruption, "consolidationPolicy"); written != "" {
+			today := policy(written)
 			if today == "" {
-				c.refuse("spec.disruption.consolidationPolicy: got %q, allowed: WhenEmpty, WhenEmptyOrUnderutilized", policy)
+				c.refuse("spec.disruption.consolidationPolicy: got %q, allowed: %s", written, strings.Join(model.ConsolidationPolicies(), ", "))
 			}
 			disruption["consolidationPolicy"] = today
 		}
@@ -134,10 +160,12 @@ func (c *converter) nodePool(o map[string]any) {
 		}
 	}
 	c.classRef(template)
-	if _, has := template["kubelet"]; has {
-		delete(template, "kubelet")
-		c.note("spec.template.spec.kubelet is not carried over: put it into spec.kubelet of AKSNodeClass %s",
-			text(template, "nodeClassRef", "name"))
+	if kubelet, has := template["kubelet"].(map[string]any); has {
+		c.kubelet("spec.template.spec.kubelet", kubelet, o)
+	}
+	delete(template, "kubelet")
+	if annotations, has := section(spec, "template")["metadata"].(map[string]any); has {
+		c.nodeAnnotations(annotations)
 	}
 	c.requirements(template)
 	c.advise(spec)
@@ -160,6 +188,11 @@ func (c *converter) classRef(template map[string]any) {
 		ref = map[string]any{"name": "default"}
 		c.note("spec.template.spec.nodeClassRef is missing, AKSNodeClass default is taken")
 	}
+	group, _, _ := strings.Cut(text(ref, "apiVersion"), "/")
+	group = cmp.Or(text(ref, "group"), group, groupAzure)
+	if kind := cmp.Or(text(ref, "kind"), kindClass); group != groupAzure || kind != kindClass {
+		c.refuse("spec.template.spec.nodeClassRef: got %s of %s, which Azure does not have: %s", kind, group, classInstead)
+	}
 	delete(ref, "apiVersion")
 	ref["group"], ref["kind"] = groupAzure, kindClass
 	template["nodeClassRef"] = ref
@@ -168,6 +201,7 @@ func (c *converter) classRef(template map[string]any) {
 // provisioner makes a NodePool of a Provisioner.
 func (c *converter) provisioner(o map[string]any) map[string]any {
 	old := section(o, "spec")
+	c.machines = "spec"
 	template, disruption := map[string]any{}, map[string]any{"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
 	for _, field := range []string{"requirements", "taints", "startupTaints"} {
 		if v, has := old[field]; has {
@@ -185,11 +219,7 @@ func (c *converter) provisioner(o map[string]any) map[string]any {
 	if consolidation, _ := old["consolidation"].(map[string]any); consolidation["enabled"] == true {
 		disruption["consolidationPolicy"], disruption["consolidateAfter"] = "WhenEmptyOrUnderutilized", "0s"
 	}
-	name := "default"
-	if ref, is := old["providerRef"].(map[string]any); is && text(ref, "name") != "" {
-		name = text(ref, "name")
-	}
-	template["nodeClassRef"] = map[string]any{"name": name}
+	template["nodeClassRef"] = map[string]any{"name": c.provider(old)}
 	spec := map[string]any{"disruption": disruption, "template": map[string]any{"spec": template}}
 	if resources, is := section(old, "limits")["resources"].(map[string]any); is {
 		spec["limits"] = resources
@@ -208,7 +238,22 @@ func (c *converter) provisioner(o map[string]any) map[string]any {
 	}
 	out := map[string]any{"apiVersion": versionPools, "kind": kindNodePool, "metadata": o["metadata"], "spec": spec}
 	c.nodePool(out)
+	if kubelet, has := old["kubeletConfiguration"].(map[string]any); has {
+		c.kubelet("spec.kubeletConfiguration", kubelet, out)
+	}
 	return out
+}
+
+// provider is the name of the node class of a Provisioner.
+func (c *converter) provider(spec map[string]any) string {
+	if inline, has := spec["provider"]; has && !empty(inline) {
+		c.refuse("spec.provider: got %s, which is another cloud's: %s", written(inline), classInstead)
+	}
+	ref, _ := spec["providerRef"].(map[string]any)
+	if kind := text(ref, "kind"); kind != "" && kind != kindClass {
+		c.refuse("spec.providerRef.kind: got %s, allowed: %s: %s", kind, kindClass, classInstead)
+	}
+	return cmp.Or(text(ref, "name"), "default")
 }
 
 // section is a part of a document, which is made where it is missing.

@@ -2,11 +2,11 @@ package convert
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // previewDomain is the domain of the labels that AKS had in its preview.
@@ -26,10 +26,32 @@ func (c *converter) requirements(template map[string]any) {
 			c.preview(r, strings.TrimPrefix(key, previewDomain))
 		case key == "topology.kubernetes.io/zone":
 			c.zones(r)
+		default:
+			c.foreign(fmt.Sprintf("%s.requirements[%d]", c.machines, i), r)
 		}
 	}
 	if list == nil { // the API wants the field
 		template["requirements"] = []any{}
+	}
+}
+
+// foreign refuses a requirement that is another cloud's by its key or its values.
+func (c *converter) foreign(field string, r map[string]any) {
+	key := text(r, "key")
+	azure, foreign := model.ForeignLabel(key)
+	switch {
+	case foreign && azure != "":
+		c.refuse("%s.key: got %q, which Azure does not have, use: %s", field, key, azure)
+	case foreign:
+		c.refuse("%s.key: got %q, which Azure does not have: remove the requirement, or use a label of nap catalog -o wide", field, key)
+	}
+	for _, v := range values(r) {
+		switch {
+		case key == "node.kubernetes.io/instance-type" && !strings.Contains(v, "_"):
+			c.refuse("%s.values: %s: got %q, which is no size of Azure, such as Standard_D4s_v5; nap catalog lists them", field, key, v)
+		case key == "topology.kubernetes.io/region" && strings.Contains(v, "-"):
+			c.refuse("%s.values: %s: got %q, which is no region of Azure, such as eastus", field, key, v)
+		}
 	}
 }
 
@@ -72,14 +94,7 @@ func (c *converter) preview(r map[string]any, name string) {
 			set(r, groupAzure+"/"+name, "Gt", strconv.FormatInt(least-1, 10))
 		}
 	case "sku-gpu-memory":
-		if least, ok := c.least(r, name, old); ok {
-			names := gpusWith(least)
-			if len(names) == 0 {
-				c.refuse("requirement %s%s: no GPU has %d GiB of memory", previewDomain, name, least)
-			}
-			set(r, groupAzure+"/sku-gpu-name", "In", names...)
-			c.note("%s%s: memory of GPUs has no label, GPUs with %d GiB and more are listed by name", previewDomain, name, least)
-		}
+		c.gpuMemory(r, old)
 	default:
 		c.refuse("requirement %s%s has no successor; nap catalog -o wide shows the labels of sizes", previewDomain, name)
 	}
@@ -124,23 +139,51 @@ func gpuMemory() map[string]int64 {
 	return map[string]int64{"T4": 16, "A10": 24, "A100": 80, "H100": 80, "H200": 141, "MI300X": 192, "V710": 28}
 }
 
-// gpusWith are the GPUs that have at least so much memory, in order.
-func gpusWith(gib int64) []string {
-	var out []string
-	for name, has := range gpuMemory() {
-		if has >= gib {
-			out = append(out, name)
+// gpuMemory brings a requirement on the memory of GPUs, which has no label, to one on their
+// names.
+func (c *converter) gpuMemory(r map[string]any, old []string) {
+	const label = previewDomain + "sku-gpu-memory"
+	operator := text(r, "operator")
+	n, one := int64(0), len(old) == 1
+	if one {
+		var err error
+		n, err = strconv.ParseInt(old[0], 10, 64)
+		one = err == nil && n > 0
+	}
+	words := map[string]string{
+		"In": fmt.Sprintf("%d GiB and more", n), "Gt": fmt.Sprintf("more than %d GiB", n), "Lt": fmt.Sprintf("less than %d GiB", n),
+	}
+	var names, all []string
+	for name, gib := range ordered(gpuMemory()) {
+		all = append(all, fmt.Sprintf("%s (%d GiB)", name, gib))
+		if one && (operator == "In" && gib >= n || operator == "Gt" && gib > n || operator == "Lt" && gib < n) {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(out)
-	return out
+	if len(names) > 0 {
+		set(r, groupAzure+"/sku-gpu-name", "In", names...)
+		c.note("%s: memory of GPUs has no label, GPUs with %s are listed by name", label, words[operator])
+		return
+	}
+	why := "which cannot be carried over: it meant at least one number"
+	if one && words[operator] != "" {
+		why = "but no GPU has " + words[operator]
+	}
+	c.refuse("requirement %s: got %s %q, %s; write %s/sku-gpu-name In with the GPUs that you mean: %s",
+		label, operator, old, why, groupAzure, strings.Join(all, ", "))
 }
+
+// noZone is the zone of nodes that are in none.
+const noZone = "0"
 
 // zones completes zones that are written as 1, 2 and 3 with the region.
 func (c *converter) zones(r map[string]any) {
 	old := values(r)
 	for i, v := range old {
 		if len(v) != 1 || v < "1" || v > "3" {
+			if region, zone, _ := strings.Cut(v, "-"); v != noZone && (region == "" || len(zone) != 1 || zone < "1" || zone > "9") {
+				c.refuse("requirement %s: got %q, which is no zone of Azure: those are written with their region, such as eastus-1", text(r, "key"), v)
+			}
 			continue
 		}
 		if c.opts.Region == "" {

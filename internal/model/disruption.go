@@ -133,6 +133,11 @@ const (
 	Balanced                 ConsolidationPolicy = "Balanced"
 )
 
+// ConsolidationPolicies are the names of all policies that a NodePool may have.
+func ConsolidationPolicies() []string {
+	return []string{string(WhenEmptyOrUnderutilized), string(WhenEmpty), string(Balanced)}
+}
+
 // DisruptionReason is why a node is disrupted, in the words of the NodePool API
 // and of Karpenter's metrics.
 type DisruptionReason string

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,9 @@ const (
 // LabelMode is AKS's label for what a machine is for: AKS prefers machines of mode system for
 // the pods of the system, and pods of users go to those of mode user.
 const LabelMode = "kubernetes.azure.com/mode"
+
+// ForeignDomain reports whether a domain of labels, or a group of the API, is another cloud's.
+func ForeignDomain(domain string) bool { return slices.Contains(foreignDomains(), domain) }
 
 // foreignDomains are domains of labels that other clouds have and Azure has not.
 func foreignDomains() []string {
@@ -41,12 +45,10 @@ func azureKeys() map[string]string {
 // on Azure, empty where there is none.
 func ForeignLabel(key string) (instead string, foreign bool) {
 	domain, name, _ := strings.Cut(key, "/")
-	for _, d := range foreignDomains() {
-		if d == domain {
-			return azureKeys()[name], true
-		}
+	if !ForeignDomain(domain) {
+		return "", false
 	}
-	return "", false
+	return azureKeys()[name], true
 }
 
 // LabelAdvice is what to select instead of a label that no machine of any NodePool can
