@@ -191,6 +191,9 @@ func (t *toldNode) describe() {
 		}
 	}
 	price := n.Price
+	if claim := t.read.store.Snapshot().Claim(n.Claim); claim != nil && price == 0 {
+		price = claim.Bought()
+	}
 	for _, o := range t.read.objects {
 		if node, is := o.(*corev1.Node); is && price == 0 && node.Name == n.Name {
 			price, _ = t.source.PriceOf(node)
