@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -208,6 +209,13 @@ func (t *toldNode) describe() {
 	if len(what) > 0 {
 		t.story.say("it is %s", strings.Join(what, ", "))
 	}
+	if u := &t.input.Disruption.Usages[t.node]; u.Drift != "" {
+		line := "it has drifted"
+		if !u.DriftSince.IsZero() {
+			line += " since " + u.DriftSince.UTC().Format(time.RFC3339)
+		}
+		t.story.say("%s: %s", line, driftText(u.Drift))
+	}
 	t.story.say("its pods take %s of %s cpu and %s of %s memory",
 		cores(n.Used.Get(model.CPU)), cores(n.Allocatable.Get(model.CPU)),
 		model.FormatAmount(model.Memory, n.Used.Get(model.Memory)), model.FormatAmount(model.Memory, n.Allocatable.Get(model.Memory)))
@@ -226,4 +234,24 @@ func (t *toldNode) describe() {
 		}
 		t.story.say("%s", line)
 	}
+}
+
+// driftText is a reason of drift with what it means.
+func driftText(reason string) string {
+	words := map[string]string{
+		string(cloudprovider.DriftNodeClass):       "its AKSNodeClass has changed",
+		string(cloudprovider.DriftVersion):         "new nodes have a newer Kubernetes version",
+		string(cloudprovider.DriftKubeletIdentity): "new nodes have another kubelet identity",
+		string(cloudprovider.DriftImage):           "new nodes have another image",
+		string(cloudprovider.DriftSSHKey):          "new nodes have another SSH key",
+		string(cloudprovider.DriftClusterConfig):   "the cluster's configuration has changed",
+		"NodePoolDrifted":                          "the template of its NodePool has changed",
+		"RequirementsDrifted":                      "it does not meet the requirements of its NodePool any more",
+		"InstanceTypeNotFound":                     "its size or its offering is not in the catalogue any more",
+		"Retired":                                  "nap retire was asked to replace it",
+	}[reason]
+	if words == "" {
+		return reason
+	}
+	return reason + ", " + words
 }
