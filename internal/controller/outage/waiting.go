@@ -47,7 +47,8 @@ func (l *Loop) releaseClaims(ctx context.Context) error {
 			continue
 		}
 		claim := stored.DeepCopy()
-		claim.StatusConditions(status.WithClock(l.Clock)).SetUnknownWithReason(karpv1.ConditionTypeLaunched, event.ReasonLaunchesResumed, e.resumed)
+		conditions := claim.StatusConditions(status.WithClock(l.Clock))
+		conditions.SetUnknownWithReason(karpv1.ConditionTypeLaunched, event.ReasonLaunchesResumed, e.resumed)
 		if _, err := periodic.WriteStatus(ctx, l.Kube, stored, claim); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func TestFleetAtRestIsSeldomLookedAt(t *testing.T) {
 		store.Put(&fleet.Claim{
 			Name: name, Pool: "general", ProviderID: "azure://" + name, Created: clk.Now(), Launched: clk.Now(), Paid: model.USD(1.5),
 			Allocatable: fleet.Amounts{CPU: 4000},
-			Labels: map[string]string{model.LabelInstanceType: "Standard_D4s_v5", model.LabelZone: "eastus-1", model.LabelCapacityType: "on-demand"},
+			Labels:      map[string]string{model.LabelInstanceType: "Standard_D4s_v5", model.LabelZone: "eastus-1", model.LabelCapacityType: "on-demand"},
 		})
 	}
 	store.Put(&fleet.Pool{Name: "general", NodeLimit: -1, Ready: true})
