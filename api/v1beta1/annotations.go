@@ -32,6 +32,10 @@ const (
 	// AnnotationPaidPrice is what it costs by the offering that was bought in the end, in
 	// the same unit. It is written when the machine has been launched.
 	AnnotationPaidPrice = Group + "/paid-price"
+	// AnnotationDiskPrice is the part of AnnotationPaidPrice that the managed disk costs which
+	// the machine was made with, "0" where its disk is ephemeral. A machine keeps its disk when
+	// its AKSNodeClass asks for another one.
+	AnnotationDiskPrice = Group + "/disk-price"
 	// AnnotationBilledSince is when Azure accepted the machine of a NodeClaim, as in
 	// RFC 3339 with fractions.
 	AnnotationBilledSince = Group + "/billed-since"

@@ -96,6 +96,15 @@ func inputCases() map[string]inputCase {
 		"overhead and selector of a RuntimeClass": {args: "plan -f runtimeclass-overhead", code: 2, said: []string{
 			`2 of default/isolated`, `needs kubernetes.azure.com/kata-mshv-vm-isolation In \[true\]`, `create a NodePool whose template has this label`,
 		}},
+		"node with another disk than new ones": {args: "get nodes -f node-with-another-disk", said: []string{` 0.212 `}},
+		"NodePool whose node has another disk": {args: "status -f node-with-another-disk", said: []string{` \$0.212/h `}},
+		"price of a node with another disk":    {args: "explain node general-a -f node-with-another-disk", said: []string{`on-demand, \$0.212/h`}},
+		"node that has drifted": {args: "explain node general-a -f node-with-another-disk", said: []string{
+			`it has drifted since 2026-11-22T11:00:00Z: NodeClassDrift, its AKSNodeClass has changed`,
+		}},
+		"limit that two pods wait for": {args: "explain workload shop/web -f two-pods-beyond-limit", code: 2, said: []string{
+			`raise the limit of NodePool general for all 2 pods like this one`, `\{"limits":\{ ?"cpu":"6","memory":"22733Mi"\}\}`,
+		}},
 		"a shop": {args: "plan -f shop", code: 2, said: []string{
 			`planned with 6 pods as HorizontalPodAutoscaler web wants`, `planning with those that AKS creates`, `4 pods are planned only when it is due`,
 			`3 x .*: 2 of shop/web, 1 of StatefulSet shop/pg`,

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -231,6 +232,9 @@ func (t *toldNode) describe() {
 		}
 	}
 	price := n.Price
+	if claim := t.read.store.Snapshot().Claim(n.Claim); claim != nil && price == 0 {
+		price = claim.Bought()
+	}
 	for _, o := range t.read.objects {
 		if node, is := o.(*corev1.Node); is && price == 0 && node.Name == n.Name {
 			price, _ = t.source.PriceOf(node)
@@ -244,6 +248,13 @@ func (t *toldNode) describe() {
 	}
 	if len(what) > 0 {
 		t.story.say("it is %s", strings.Join(what, ", "))
+	}
+	if u := &t.input.Disruption.Usages[t.node]; u.Drift != "" {
+		line := "it has drifted"
+		if !u.DriftSince.IsZero() {
+			line += " since " + u.DriftSince.UTC().Format(time.RFC3339)
+		}
+		t.story.say("%s: %s", line, driftText(u.Drift))
 	}
 	t.story.say("its pods take %s of %s cpu and %s of %s memory",
 		cores(n.Used.Get(model.CPU)), cores(n.Allocatable.Get(model.CPU)),
@@ -263,4 +274,24 @@ func (t *toldNode) describe() {
 		}
 		t.story.say("%s", line)
 	}
+}
+
+// driftText is a reason of drift with what it means.
+func driftText(reason string) string {
+	words := map[string]string{
+		string(cloudprovider.DriftNodeClass):       "its AKSNodeClass has changed",
+		string(cloudprovider.DriftVersion):         "new nodes have a newer Kubernetes version",
+		string(cloudprovider.DriftKubeletIdentity): "new nodes have another kubelet identity",
+		string(cloudprovider.DriftImage):           "new nodes have another image",
+		string(cloudprovider.DriftSSHKey):          "new nodes have another SSH key",
+		string(cloudprovider.DriftClusterConfig):   "the cluster's configuration has changed",
+		"NodePoolDrifted":                          "the template of its NodePool has changed",
+		"RequirementsDrifted":                      "it does not meet the requirements of its NodePool any more",
+		"InstanceTypeNotFound":                     "its size or its offering is not in the catalogue any more",
+		"Retired":                                  "nap retire was asked to replace it",
+	}[reason]
+	if words == "" {
+		return reason
+	}
+	return reason + ", " + words
 }

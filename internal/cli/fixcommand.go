@@ -3,14 +3,61 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// pendingCommand is a command that gives a pod which waits for this reason a place, or "".
-func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMiss) string {
+// furtherMachines are new ones of one NodePool.
+type furtherMachines struct {
+	count    int
+	capacity model.Resources
+	price    model.Money
+}
+
+// beyondLimit are the machines of the nearest NodePool that all waiting pods of the class take
+// once its limit allows them; nil where that is not the way for all of them, and where just one
+// waits, for which the machine of the nearest miss does.
+func (a *adviser) beyondLimit(reason model.Reason, nearest *model.NearestMiss) *furtherMachines {
+	p := a.made.input.Problem
+	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
+	if at < 0 || len(a.waiting) < 2 {
+		return nil
+	}
+	plan := a.plan(func(p *model.Problem, class *model.PodClass) {
+		class.Pods = a.waiting
+		switch pool := &p.Pools[at]; reason {
+		case model.ReasonLimit:
+			pool.Limits = nil
+		case model.ReasonNodeLimit:
+			pool.NodeLimit = -1
+		case model.ReasonCostLimit:
+			pool.CostLimit = nil
+		default:
+		}
+	})
+	if len(plan.Unschedulable) > 0 {
+		return nil
+	}
+	out := &furtherMachines{capacity: make(model.Resources, len(p.Axes))}
+	for i := range plan.NewNodes {
+		if n := &plan.NewNodes[i]; n.Pool == at {
+			out.count++
+			out.capacity = out.capacity.Add(p.Catalogs[p.Pools[at].Catalog].InstanceTypes[n.Best().InstanceType].Capacity)
+			out.price += n.Best().Price
+		}
+	}
+	if out.count == 0 {
+		return nil
+	}
+	return out
+}
+
+// pendingCommand is a command that gives a pod which waits for this reason a place, or "". A
+// limit is raised for more, or where that is nil for the machine of the nearest miss.
+func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMiss, more *furtherMachines) string {
 	if nearest == nil {
 		return ""
 	}
@@ -22,11 +69,11 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"", m.source.Region, family)
 		}
 	case model.ReasonLimit:
-		return m.limitCommand(nearest)
+		return m.limitCommand(nearest, more)
 	case model.ReasonNodeLimit:
-		return m.nodeLimitCommand(nearest)
+		return m.nodeLimitCommand(nearest, more)
 	case model.ReasonCostLimit:
-		return m.costLimitCommand(nearest)
+		return m.costLimitCommand(nearest, more)
 	default:
 	}
 	return ""
@@ -34,7 +81,7 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 
 // costLimitCommand raises the limit in dollars of a NodePool so far that the machine of the
 // nearest miss has room beside those that are planned.
-func (m *madePlan) costLimitCommand(nearest *model.NearestMiss) string {
+func (m *madePlan) costLimitCommand(nearest *model.NearestMiss, more *furtherMachines) string {
 	p := m.input.Problem
 	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
 	if at < 0 {
@@ -51,10 +98,15 @@ func (m *madePlan) costLimitCommand(nearest *model.NearestMiss) string {
 			need += n.Best().Price
 		}
 	}
+	command := func(limit model.Money) string {
+		return fmt.Sprintf("kubectl annotate nodepool %s %s=%s --overwrite", nearest.Pool, v1beta1.AnnotationMaxHourlyCost, upToCent(limit))
+	}
+	if more != nil {
+		return command(need + more.price)
+	}
 	for j := range types[i].Offerings {
 		if o := &types[i].Offerings[j]; o.Zone == nearest.Zone && o.CapacityType == nearest.CapacityType {
-			return fmt.Sprintf("kubectl annotate nodepool %s %s=%s --overwrite",
-				nearest.Pool, v1beta1.AnnotationMaxHourlyCost, upToCent(need+o.Price))
+			return command(need + o.Price)
 		}
 	}
 	return ""
@@ -66,9 +118,9 @@ func upToCent(m model.Money) string {
 	return fmt.Sprintf("%.2f", float64((m+cent-1)/cent)/100)
 }
 
-// limitCommand raises the limit of a NodePool so far that one more machine has room beside
-// those that are planned.
-func (m *madePlan) limitCommand(nearest *model.NearestMiss) string {
+// limitCommand raises the limits of a NodePool so far that one more machine, or all of more, have
+// room beside those that are planned.
+func (m *madePlan) limitCommand(nearest *model.NearestMiss, more *furtherMachines) string {
 	p := m.input.Problem
 	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
 	if at < 0 {
@@ -80,18 +132,34 @@ func (m *madePlan) limitCommand(nearest *model.NearestMiss) string {
 	if i < 0 {
 		return ""
 	}
+	capacity := types[i].Capacity
+	if more != nil {
+		capacity = more.capacity
+	}
 	used := pool.Usage
 	for j := range m.plan.NewNodes {
 		if n := &m.plan.NewNodes[j]; n.Pool == at {
 			used = used.Add(types[n.Best().InstanceType].Capacity)
 		}
 	}
+	var raised []string
 	for _, limit := range pool.Limits {
-		need := used.Get(limit.Axis) + types[i].Capacity.Get(limit.Axis)
-		if need > limit.Value {
-			return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{"%s":"%s"}}}'`,
-				pool.Name, p.Axes[limit.Axis], model.FormatAmount(limit.Axis, need))
+		if need := used.Get(limit.Axis) + capacity.Get(limit.Axis); need > limit.Value {
+			raised = append(raised, fmt.Sprintf(`"%s":"%s"`, p.Axes[limit.Axis], atLeast(limit.Axis, need)))
 		}
 	}
-	return ""
+	if len(raised) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{%s}}}'`, pool.Name, strings.Join(raised, ","))
+}
+
+// atLeast is an amount as a quantity that is not less: [model.FormatAmount] cuts off of bytes what
+// does not fit into its figures.
+func atLeast(axis int, v int64) string {
+	const mebi = 1 << 20
+	if axis == model.Memory || axis == model.EphemeralStorage {
+		return fmt.Sprintf("%dMi", (v+mebi-1)/mebi)
+	}
+	return model.FormatAmount(axis, v)
 }

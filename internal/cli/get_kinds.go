@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -143,7 +144,7 @@ func (c *getCommand) pools(read *planInput, views []fleet.NodeView) *listing {
 		{"WEIGHT", true}, {"FROZEN", true}, {"WHY", true},
 	}}
 	var states []v1alpha1.NodePoolState
-	if read.told != nil && read.told.document != nil {
+	if read.told.tellsFleet() {
 		states = read.told.document.Status.NodePools
 	} else {
 		states, _ = snapshot.Pools(read.store.Snapshot(), views, c.now())
@@ -254,6 +255,10 @@ func (c *getCommand) moves(ctx context.Context) (*listing, error) {
 	}
 	if told.document == nil {
 		return nil, fmt.Errorf("moves are what the controller publishes, and %s", told.why)
+	}
+	if !told.tellsFleet() {
+		return nil, errors.New("moves are those of engine nap, and the controller runs with --engine=karpenter; what that removes: " +
+			"kubectl get events -A --field-selector reason=DisruptionTerminating")
 	}
 	for _, m := range slices.Concat(told.document.Status.Moves, told.document.Status.LastMoves) {
 		saving, err := strconv.ParseFloat(m.HourlySaving, 64)

@@ -64,6 +64,12 @@ func tellFrom(ctx context.Context, reader client.Reader) (*told, error) {
 	return &told{document: document}, nil
 }
 
+// tellsFleet reports whether the controller tells of NodePools, pods, machines and moves, as one
+// with Karpenter's engine does not.
+func (t *told) tellsFleet() bool {
+	return t != nil && t.document != nil && t.document.Status.Engine != engineKarpenter
+}
+
 // offline is the first line of an answer that no controller stands behind, or "".
 func (t *told) offline() string {
 	if t == nil || t.document != nil {

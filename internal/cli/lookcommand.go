@@ -66,15 +66,18 @@ func (a *adviser) lookAtOwner() string {
 	return fmt.Sprintf("kubectl edit %s %s -n %s", kind, name, namespace)
 }
 
-// nodeLimitCommand raises the limit of nodes of a NodePool so far that one more has room beside
+// nodeLimitCommand raises the limit of nodes of a NodePool so far that one more, or all of more, have room beside
 // those that are planned.
-func (m *madePlan) nodeLimitCommand(nearest *model.NearestMiss) string {
+func (m *madePlan) nodeLimitCommand(nearest *model.NearestMiss, more *furtherMachines) string {
 	pools := m.input.Problem.Pools
 	at := slices.IndexFunc(pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
 	if at < 0 {
 		return ""
 	}
 	nodes := pools[at].Nodes + 1
+	if more != nil {
+		nodes = pools[at].Nodes + more.count
+	}
 	for i := range m.plan.NewNodes {
 		if m.plan.NewNodes[i].Pool == at {
 			nodes++

@@ -59,6 +59,8 @@ type adviser struct {
 	ref   model.PodRef
 	// owner is the kind, namespace and name of what controls the pod.
 	owner string
+	// waiting are all pods of the class that wait for the same reason.
+	waiting []model.PodRef
 }
 
 // remedies are the changes that give the pod a place, the cheapest first.
@@ -67,7 +69,11 @@ func (m *madePlan) remedies(ref model.PodRef, u *model.Unschedulable) []remedy {
 	if nearest == nil {
 		return nil
 	}
-	return m.adviserOf(ref, &m.input.Problem.Classes[u.Class]).advise(u.Reason, nearest)
+	a := m.adviserOf(ref, &m.input.Problem.Classes[u.Class])
+	for _, pod := range u.Pods {
+		a.waiting = append(a.waiting, a.class.Pods[pod])
+	}
+	return a.advise(u.Reason, nearest)
 }
 
 // missed is what came nearest to hold pods: an offering or node, or just a NodePool that would
@@ -101,6 +107,7 @@ func (m *madePlan) decidedRemedies(ref model.PodRef, d *decided) []remedy {
 	if nearest == nil {
 		return nil
 	}
+	a.waiting = d.refs
 	return a.advise(model.Reason(d.verdict.Reason), nearest)
 }
 
@@ -117,8 +124,9 @@ func (m *madePlan) adviserOf(ref model.PodRef, class *model.PodClass) *adviser {
 func (a *adviser) advise(reason model.Reason, nearest *model.NearestMiss) []remedy {
 	m := a.made
 	var out []remedy
-	if command := m.pendingCommand(reason, nearest); command != "" {
-		out = append(out, remedy{Change: m.supplyChange(reason, nearest), Command: command})
+	more := a.beyondLimit(reason, nearest)
+	if command := m.pendingCommand(reason, nearest, more); command != "" {
+		out = append(out, remedy{Change: a.supplyChange(reason, nearest, more), Command: command})
 	}
 	for pool := range m.input.Problem.Pools {
 		out = append(out, a.widen(pool)...)
@@ -131,12 +139,19 @@ func (a *adviser) advise(reason model.Reason, nearest *model.NearestMiss) []reme
 }
 
 // supplyChange says what the command of [madePlan.pendingCommand] does.
-func (m *madePlan) supplyChange(reason model.Reason, nearest *model.NearestMiss) string {
+func (a *adviser) supplyChange(reason model.Reason, nearest *model.NearestMiss, more *furtherMachines) string {
 	switch reason {
 	case model.ReasonQuota:
 		return "see which quota is short, and ask for more"
 	case model.ReasonLimit, model.ReasonNodeLimit, model.ReasonCostLimit:
-		return "raise the limit of NodePool " + nearest.Pool
+		change := "raise the limit of NodePool " + nearest.Pool
+		switch {
+		case len(a.waiting) < 2:
+			return change
+		case more == nil:
+			return change + " for one machine more; " + plural(len(a.waiting), "pod") + " like this one wait"
+		}
+		return change + " for all " + plural(len(a.waiting), "pod") + " like this one"
 	default:
 		return "ask Azure again for " + nearest.InstanceType
 	}

@@ -39,7 +39,8 @@ func newStatus(s command.Streams, now func() time.Time) *cobra.Command {
 way, moves, and what Azure refuses. All of it is what the controller publishes,
 so that reading snapshots of nap.azure.com is all the right that is needed.
 Without a controller, or with -f, the objects are looked at, and the first line
-says what is assumed.
+says what is assumed. A controller with --engine=karpenter publishes nothing of
+NodePools, pods and machines: these are looked at, too, and moves are not known.
 
 With -w the screen is drawn again every two seconds, until it is interrupted.
 
@@ -131,33 +132,36 @@ func (c *statusCommand) look(ctx context.Context) (*clusterStatus, error) {
 		if told.document != nil {
 			out.Status = told.document.Status
 			out.Silent = c.now().Sub(out.Status.Written.Time) > 3*snapshot.Heartbeat
+			if !told.tellsFleet() {
+				_, err = c.fromObjects(ctx, &out.Status)
+			}
 			out.total()
-			return out, nil
+			return out, err
 		}
 	}
-	return out, c.fromObjects(ctx, out)
+	told, err := c.fromObjects(ctx, &out.Status)
+	if out.Assuming = told.offline(); out.Assuming == "" {
+		out.Assuming = "offline: assuming list prices: from files, which no controller stands behind"
+	}
+	out.total()
+	return out, err
 }
 
-// fromObjects looks at the objects where no controller tells.
-func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) error {
+// fromObjects fills in what the objects say, for no controller tells it.
+func (c *statusCommand) fromObjects(ctx context.Context, s *v1alpha1.SnapshotStatus) (*told, error) {
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
-		return err
-	}
-	out.Assuming = read.told.offline()
-	if out.Assuming == "" {
-		out.Assuming = "offline: assuming list prices: from files, which no controller stands behind"
+		return nil, err
 	}
 	now := read.store.Snapshot()
 	views, err := now.Views(ctx, source)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s := &out.Status
 	s.Region = source.Region
 	s.NodePools, s.OtherNodes = snapshot.Pools(now, views, c.now())
 	s.Machines, s.UsualBootSeconds = snapshot.Machines(now)
@@ -166,8 +170,7 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) err
 	for i := range s.Pending {
 		s.PendingPods += s.Pending[i].Pods
 	}
-	out.total()
-	return nil
+	return read.told, nil
 }
 
 // keepNamespace leaves only the pods of a namespace among those that wait.

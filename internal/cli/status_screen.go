@@ -129,12 +129,16 @@ func (t *statusScreen) pools() {
 				moves++
 			}
 		}
+		underWay := fmt.Sprint(moves)
+		if t.Status.Engine == engineKarpenter {
+			underWay = "-"
+		}
 		spot := "-"
 		if p.Nodes > 0 {
 			spot = fmt.Sprintf("%d%%", 100*p.SpotNodes/p.Nodes)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\n", clip(p.Name, 24), p.Nodes, percentText(p.CPUPercent), percentText(p.MemoryPercent),
-			limitText(p.Limits), cmp.Or(p.HourlyCost, "0.000"), spot, moves)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", clip(p.Name, 24), p.Nodes, percentText(p.CPUPercent), percentText(p.MemoryPercent),
+			limitText(p.Limits), cmp.Or(p.HourlyCost, "0.000"), spot, underWay)
 		if note := noteOf(p); note != "" && len(notes) < mostNotes {
 			notes = append(notes, clip(p.Name, 24)+": "+note)
 		}
@@ -225,6 +229,10 @@ func (t *statusScreen) machines() {
 
 // moves says what is being removed.
 func (t *statusScreen) moves() {
+	if t.Status.Engine == engineKarpenter {
+		t.add("MOVES    not known with --engine=karpenter, but: kubectl get nodeclaims")
+		return
+	}
 	if len(t.Status.Moves) == 0 {
 		t.add("MOVES    none")
 		return

@@ -132,7 +132,7 @@ func (c *poolCatalogs) complete(n *stateNode) {
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
 		if o.Zone == n.labels[model.LabelZone] && string(o.CapacityType) == n.labels[model.LabelCapacityType] {
-			n.cost = nodeCost{price: o.Price, priced: true, diskPrice: o.DiskPrice, nodePrice: o.NodePrice}
+			n.cost = costOfOffering(o, n.claim)
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -12,17 +11,15 @@ import (
 // launched that of its plan where it is higher, and for one whose offering the catalogue
 // does not have (any more) what it cost when it was bought.
 func (n *stateNode) counted() (cost model.Money, known bool) {
-	var planned, paid model.Money
-	if n.claim != nil {
-		planned, paid = n.claim.Planned, n.claim.Paid
-	}
 	switch {
 	case n.unlaunched:
-		return max(n.cost.price, planned), n.cost.priced || planned > 0
+		return max(n.cost.price, n.claim.Planned), n.cost.priced || n.claim.Planned > 0
 	case n.cost.priced:
 		return n.cost.price, true
+	case n.claim == nil:
+		return 0, false
 	}
-	cost = cmp.Or(paid, planned)
+	cost = n.claim.Bought()
 	return cost, cost > 0
 }
 

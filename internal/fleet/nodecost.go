@@ -1,10 +1,40 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
+
+// costOfOffering is what a machine costs that was bought as an offering: as the offering does
+// now, but with the disk that the machine was made with, for it keeps that when its node class
+// asks for another one. claim is nil for a node that has none.
+func costOfOffering(o *model.Offering, claim *Claim) nodeCost {
+	cost := nodeCost{price: o.Price, priced: true, diskPrice: o.DiskPrice, nodePrice: o.NodePrice}
+	if claim != nil && claim.DiskPrice != nil {
+		cost.price, cost.diskPrice = o.PriceWithDisk(claim.DiskPrice), *claim.DiskPrice
+	}
+	return cost
+}
+
+// shown is the cost that people are told: for a bought machine whose offering the catalogue does
+// not have (any more), what it cost when it was bought.
+func (n *stateNode) shown() nodeCost {
+	cost := n.cost
+	if cost.priced || n.unlaunched || n.claim == nil {
+		return cost
+	}
+	cost.price = n.claim.Bought()
+	if disk := n.claim.DiskPrice; disk != nil {
+		cost.diskPrice = min(*disk, cost.price)
+	}
+	return cost
+}
+
+// Bought is what a machine cost per hour when it was bought, or else by its plan; zero where the
+// claim says neither.
+func (c *Claim) Bought() model.Money { return cmp.Or(c.Paid, c.Planned) }
 
 // costKey names a catalogue with a cost per node added to it.
 type costKey struct {

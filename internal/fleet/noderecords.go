@@ -71,6 +71,9 @@ type Claim struct {
 	Planned  model.Money
 	// Paid is what it cost per hour when it was bought, zero where the claim does not say.
 	Paid model.Money
+	// DiskPrice is the part of Paid that the disk costs which the machine was made with, nil
+	// where the claim does not say.
+	DiskPrice *model.Money
 	// Replaces is the id of the command for which it was bought, Command the one that
 	// removes it; empty and nil for most.
 	Replaces string

@@ -20,8 +20,9 @@ type NodeView struct {
 	// Pods how many those are, Daemons included.
 	Allocatable, Requested Amounts
 	Pods                   int
-	// Price is per hour, zero where it is not known; DiskPrice and NodePrice are parts of it,
-	// as in model.Offering.
+	// Price is per hour, zero where it is not known: that of its offering now, or what the machine
+	// cost when it was bought where the catalogue does not have the offering. DiskPrice and
+	// NodePrice are parts of it, as in model.Offering.
 	Price, DiskPrice, NodePrice model.Money
 	// Counted is what it counts for in its NodePool's limit in dollars per hour.
 	Counted model.Money
@@ -64,9 +65,10 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 	}
 	out := make([]NodeView, 0, len(nodes.list))
 	for _, n := range nodes.list {
+		cost := n.shown()
 		v := NodeView{
-			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: n.cost.price,
-			DiskPrice: n.cost.diskPrice, NodePrice: n.cost.nodePrice,
+			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: cost.price,
+			DiskPrice: cost.diskPrice, NodePrice: cost.nodePrice,
 		}
 		v.Counted, _ = n.counted()
 		if n.claim != nil {

@@ -76,7 +76,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		out.LeavingSince = c.DeletionTimestamp.Time
 	}
 	out.Launched, out.Planned = billedSince(c), dollars(c, v1beta1.AnnotationPlannedPrice)
-	out.Paid = dollars(c, v1beta1.AnnotationPaidPrice)
+	out.Paid, out.DiskPrice = dollars(c, v1beta1.AnnotationPaidPrice), DiskPrice(c)
 	out.Replaces, out.Command = c.Annotations[v1beta1.AnnotationReplaces], commandOf(c)
 	out.Repair = RepairOf(c)
 	if workloads := c.Annotations[v1beta1.AnnotationBoughtFor]; workloads != "" {
@@ -168,6 +168,17 @@ func dollars(c *v1.NodeClaim, annotation string) model.Money {
 		return 0
 	}
 	return model.USD(v)
+}
+
+// DiskPrice is what the disk costs per hour that the machine of a NodeClaim was made with, nil
+// where the NodeClaim does not say.
+func DiskPrice(c *v1.NodeClaim) *model.Money {
+	v, err := strconv.ParseFloat(c.Annotations[v1beta1.AnnotationDiskPrice], 64)
+	if err != nil || !(v >= 0) || v > mostEarned {
+		return nil
+	}
+	price := model.USD(v)
+	return &price
 }
 
 // mostEarned is more dollars per hour than any machine costs.

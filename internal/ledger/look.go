@@ -73,10 +73,6 @@ func LookAt(ctx context.Context, now *fleet.Snapshot, catalogs fleet.Catalogs, s
 			Command: claim.Command,
 			Paid:    Cost{(v.Price - v.DiskPrice - v.NodePrice).Dollars(), v.DiskPrice.Dollars(), v.NodePrice.Dollars()},
 		}
-		if v.Price == 0 {
-			// The catalogue does not have it any more; what it cost at first is the best guess.
-			m.Paid = Cost{Machine: claim.Paid.Dollars()}
-		}
 		node := now.Node(claim.NodeName)
 		m.End = endOf(claim, node)
 		if node == nil || claim.Initialized.IsZero() {

@@ -104,6 +104,15 @@ type Offering struct {
 // MachinePrice is the part of Price for the machine itself.
 func (o *Offering) MachinePrice() Money { return o.Price - o.DiskPrice - o.NodePrice }
 
+// PriceWithDisk is Price for a machine whose disk costs something else than DiskPrice; nil is
+// a disk of which that is not known.
+func (o *Offering) PriceWithDisk(disk *Money) Money {
+	if disk == nil {
+		return o.Price
+	}
+	return o.Price - o.DiskPrice + *disk
+}
+
 // QuotaUse is what one machine takes from a quota line.
 type QuotaUse struct {
 	Quota  string

@@ -157,6 +157,9 @@ func TestPaidPriceIsOnTheClaim(t *testing.T) {
 		if got := created.Annotations[v1beta1.AnnotationPaidPrice]; got != "0.319" {
 			t.Errorf("the paid price is %q, want 0.319: 0.192 for the machine, 0.027 for its disk, 0.10 for the node", got)
 		}
+		if got := created.Annotations[v1beta1.AnnotationDiskPrice]; got != "0.027" {
+			t.Errorf("the price of the disk is %q, want 0.027", got)
+		}
 		if _, err := time.Parse(time.RFC3339, created.Annotations[v1beta1.AnnotationBilledSince]); err != nil {
 			t.Error(err)
 		}

@@ -168,7 +168,7 @@ func (l *costLimits) cost(c *karpv1.NodeClaim, p *purchase) (model.Money, bool) 
 		return planned, true // it passes here before it is bought
 	}
 	if o := offeringOf(p.order.Catalog, c.Labels); o != nil {
-		return o.Price + nodeCostOf(p.pool), true
+		return o.PriceWithDisk(kube.DiskPrice(c)) + nodeCostOf(p.pool), true
 	}
 	cost := cmp.Or(paid, planned)
 	return cost, cost > 0

@@ -168,11 +168,11 @@ func TestNodeCostCountsInLimitInDollars(t *testing.T) {
 }
 
 // What a machine counts for is what it may cost while it is bought, then the price of its
-// offering, then what was paid, and before it is bought what was planned.
+// offering with the disk that it has, then what was paid, and before it is bought what was planned.
 func TestCostOfOtherMachinesOfTheNodePool(t *testing.T) {
 	catalog := &instancetype.Built{Catalog: model.Catalog{InstanceTypes: []model.InstanceType{
 		{Name: "small", Offerings: []model.Offering{
-			{Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(1)},
+			{Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(1), DiskPrice: model.USD(0.25)},
 			{Zone: "eastus-2", CapacityType: model.OnDemand, Price: model.USD(2)},
 			{Zone: "eastus-2", CapacityType: model.Spot, Price: model.USD(3)},
 		}},
@@ -182,23 +182,27 @@ func TestCostOfOtherMachinesOfTheNodePool(t *testing.T) {
 	buy := &purchase{order: &azure.Order{Catalog: catalog}, pool: pool()}
 	for _, c := range []struct {
 		name, size, zone, capacity string
-		paid, planned              string
+		paid, planned, disk        string
 		bought                     bool
 		want                       float64 // 0 for unknown
 	}{
-		{"granted", "small", "eastus-1", "on-demand", "8", "7", true, 9},
-		{"of an offering", "small", "eastus-1", "on-demand", "8", "7", true, 1},
-		{"of another zone", "small", "eastus-2", "on-demand", "8", "7", true, 2},
-		{"on spot", "small", "eastus-2", "spot", "8", "7", true, 3},
-		{"of another size", "large", "eastus-1", "spot", "8", "7", true, 4},
-		{"not sold there any more, paid for", "large", "eastus-2", "spot", "6", "7", true, 6},
-		{"not sold any more, planned", "gone", "eastus-1", "spot", "", "7", true, 7},
-		{"not sold any more", "gone", "eastus-1", "spot", "", "", true, 0},
-		{"not bought yet", "", "", "", "", "7", false, 7},
+		{"granted", "small", "eastus-1", "on-demand", "8", "7", "", true, 9},
+		{"of an offering", "small", "eastus-1", "on-demand", "8", "7", "", true, 1},
+		{"with a cheaper disk", "small", "eastus-1", "on-demand", "8", "7", "0.125", true, 0.875},
+		{"with an ephemeral disk", "small", "eastus-1", "on-demand", "8", "7", "0", true, 0.75},
+		{"of another zone", "small", "eastus-2", "on-demand", "8", "7", "", true, 2},
+		{"on spot", "small", "eastus-2", "spot", "8", "7", "", true, 3},
+		{"of another size", "large", "eastus-1", "spot", "8", "7", "", true, 4},
+		{"not sold there any more, paid for", "large", "eastus-2", "spot", "6", "7", "", true, 6},
+		{"not sold any more, planned", "gone", "eastus-1", "spot", "", "7", "", true, 7},
+		{"not sold any more", "gone", "eastus-1", "spot", "", "", "", true, 0},
+		{"not bought yet", "", "", "", "", "7", "", false, 7},
 	} {
 		other := claim(c.name)
 		other.Labels = map[string]string{model.LabelInstanceType: c.size, model.LabelZone: c.zone, model.LabelCapacityType: c.capacity}
-		other.Annotations = map[string]string{v1beta1.AnnotationPaidPrice: c.paid, v1beta1.AnnotationPlannedPrice: c.planned}
+		other.Annotations = map[string]string{
+			v1beta1.AnnotationPaidPrice: c.paid, v1beta1.AnnotationPlannedPrice: c.planned, v1beta1.AnnotationDiskPrice: c.disk,
+		}
 		if c.bought {
 			other.Status.ProviderID = "azure:///x"
 		}

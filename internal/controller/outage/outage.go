@@ -1,6 +1,7 @@
 // Package outage tells people why nothing is launched: while Azure is out, while the
 // cluster does not let nap buy, while machines could not join. Every AKSNodeClass says
-// so in a condition, and events mark the beginning and the end.
+// so in a condition, and events mark the beginning and the end. NodeClaims that waited for the
+// end are launched then.
 //
 // Whether it is so, others decide. The conditions are no part of Ready: NodeClaims are
 // kept, so that everything goes on where it was. Start with [Loop].
@@ -38,6 +39,8 @@ type Loop struct {
 
 	// measured are the reasons that Metrics has, by condition.
 	measured map[string]string
+	// ended are the reasons that have ended a short while ago.
+	ended map[string]ending
 }
 
 // Watch is a reason for which nothing may be launched.
@@ -74,7 +77,7 @@ func (l *Loop) look(ctx context.Context) error {
 	}
 	for _, w := range l.Watches {
 		finding := w.Finding()
-		l.measure(w.Condition, finding.Reason)
+		l.measure(w, finding.Reason)
 		changed := false
 		for i := range list.Items {
 			wrote, err := l.write(ctx, &list.Items[i], w, finding)
@@ -89,17 +92,22 @@ func (l *Loop) look(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return l.releaseClaims(ctx)
 }
 
-// measure tells the metrics of a reason that has come or gone.
-func (l *Loop) measure(condition, reason string) {
-	if was := l.measured[condition]; was != reason {
-		l.Metrics.Changed(was, reason)
-		if l.measured == nil {
-			l.measured = map[string]string{}
-		}
-		l.measured[condition] = reason
+// measure tells the metrics of a reason that has come or gone, and notes when one ended.
+func (l *Loop) measure(w Watch, reason string) {
+	was := l.measured[w.Condition]
+	if was == reason {
+		return
+	}
+	l.Metrics.Changed(was, reason)
+	if l.measured == nil {
+		l.measured, l.ended = map[string]string{}, map[string]ending{}
+	}
+	l.measured[w.Condition] = reason
+	if delete(l.ended, reason); reason == "" {
+		l.ended[was] = ending{l.Clock.Now(), w.Resumed}
 	}
 }
 

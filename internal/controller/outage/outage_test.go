@@ -34,12 +34,18 @@ func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 	if err := errors.Join(scheme.AddToScheme(s), v1beta1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
+	gvk, _, err := scheme.Scheme.ObjectKinds(&karpv1.NodeClaim{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AddKnownTypes(gvk[0].GroupVersion(), &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})
 	ready := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "a"}}
 	for _, c := range []string{v1beta1.ConditionKubernetesVersionReady, v1beta1.ConditionImagesReady,
 		v1beta1.ConditionSubnetsReady, v1beta1.ConditionValidationSucceeded, v1beta1.ConditionLocalDNSReady} {
 		ready.StatusConditions().SetTrue(c)
 	}
-	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(ready).WithObjects(ready).Build()
+	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(ready, &karpv1.NodeClaim{}).WithObjects(ready,
+		waiting("outage", v1beta1.ReasonAzureUnavailable), waiting("other", "QuotaExceeded"), launched("machine")).Build()
 	out, recorder := "", &told{}
 	pauses, err := metrics.NewPauses(prometheus.NewRegistry())
 	if err != nil {
@@ -86,6 +92,42 @@ func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 	if got := strings.Join(*recorder, "; "); got != want {
 		t.Errorf("events %q, want %q", got, want)
 	}
+	// The claim that waited is written to, so that its launch is tried again at once; no other is.
+	for name, want := range map[string]string{
+		"outage": "Unknown LaunchesResumed: Azure answers again; machines are launched", "other": "Unknown QuotaExceeded: no",
+		"machine": "True Launched: ",
+	} {
+		claim := &karpv1.NodeClaim{}
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil {
+			t.Fatal(err)
+		}
+		c := claim.StatusConditions().Get(karpv1.ConditionTypeLaunched)
+		if got := string(c.Status) + " " + c.Reason + ": " + c.Message; got != want {
+			t.Errorf("NodeClaim %s is %q, want %q", name, got, want)
+		}
+		if name == "outage" && !c.LastTransitionTime.Equal(&ordered) {
+			t.Errorf("its time to be given up counts from %s, want %s", c.LastTransitionTime, ordered)
+		}
+	}
+}
+
+// ordered is since when the NodeClaims of the tests wait.
+var ordered = metav1.Unix(1_700_000_000, 0)
+
+// waiting is a NodeClaim without a machine.
+func waiting(name, reason string) *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ordered}}
+	c.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeLaunched, reason, "no")
+	for i := range c.Status.Conditions {
+		c.Status.Conditions[i].LastTransitionTime = ordered
+	}
+	return c
+}
+
+func launched(name string) *karpv1.NodeClaim {
+	c := waiting(name, "Launched")
+	c.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	return c
 }
 
 func TestPauseTellsClassesNodePoolsAndMetric(t *testing.T) {
@@ -97,7 +139,7 @@ func TestPauseTellsClassesNodePoolsAndMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.AddKnownTypes(gvk[0].GroupVersion(), &karpv1.NodePool{}, &karpv1.NodePoolList{})
+	s.AddKnownTypes(gvk[0].GroupVersion(), &karpv1.NodePool{}, &karpv1.NodePoolList{}, &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})
 	class := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "a"}}
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "b"}}
 	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(class).WithObjects(class, pool).Build()

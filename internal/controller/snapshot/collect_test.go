@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// shop sells one size at a price that can change, and counts how often it is asked.
+// shop sells one size at a price that can change, nothing at none, and counts how often it is asked.
 type shop struct {
 	price model.Money
 	asked int
@@ -19,6 +20,9 @@ type shop struct {
 
 func (s *shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	s.asked++
+	if s.price == 0 {
+		return nil, errors.New("AKSNodeClass not found")
+	}
 	return &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
 		Name: "Standard_D4s_v5", Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.OnDemand, Price: s.price, Available: true}},
 	}}}, nil
@@ -35,8 +39,9 @@ func TestFleetAtRestIsSeldomLookedAt(t *testing.T) {
 	}
 	buy := func(name string) {
 		store.Put(&fleet.Claim{
-			Name: name, Pool: "general", ProviderID: "azure://" + name, Created: clk.Now(), Launched: clk.Now(),
-			Labels: map[string]string{model.LabelInstanceType: "Standard_D4s_v5", model.LabelZone: "eastus-1", model.LabelCapacityType: "on-demand"},
+			Name: name, Pool: "general", ProviderID: "azure://" + name, Created: clk.Now(), Launched: clk.Now(), Paid: model.USD(1.5),
+			Allocatable: fleet.Amounts{CPU: 4000},
+			Labels:      map[string]string{model.LabelInstanceType: "Standard_D4s_v5", model.LabelZone: "eastus-1", model.LabelCapacityType: "on-demand"},
 		})
 	}
 	store.Put(&fleet.Pool{Name: "general", NodeLimit: -1, Ready: true})
@@ -65,6 +70,10 @@ func TestFleetAtRestIsSeldomLookedAt(t *testing.T) {
 		look("2.000", 2, 2)
 	}
 	look("6.000", 2, 3)
+	// Its AKSNodeClass is being deleted: what was paid is what its machines cost.
+	clk.Step(fleetHolds)
+	sells.price = 0
+	look("3.000", 2, 4)
 }
 
 // TestMachinesSayWhatTheirNodeWaitsFor: a node that is not initialized is on its way.
