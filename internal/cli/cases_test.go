@@ -44,6 +44,9 @@ func inputCases() map[string]inputCase {
 			`(?s)2 of Job default/sweep.*1 of Job default/sweep`, // completions cap the parallelism
 			`3 of 3.86`, // nothing counts twice: 30 by the LimitRange, 4 of the Rollout, 6 of the Job, 3 of podlevel, 6 of inits
 		}, unsaid: []string{`4 of Job|5 of Job`}},
+		"zones that other pods of the plan take": {args: "explain deploy/apart -f zones-used-up", code: 2, said: []string{
+			`pod(s)? stays? pending: Every domain holds pods that this pod must not be near`, `fix: Allow more zones`, `not the cause: taints, labels and zones`,
+		}, unsaid: []string{`drop karpenter.azure.com/sku-family`}},
 		"overlaid price": {args: "plan -f nodeoverlay-price-and-capacity", code: 2, said: []string{`Standard_E4s_v5 .* \$0.052/h`}},
 		"labels of EKS": {args: "plan -f nodepool-eks-labels", code: 1, said: []string{
 			`instance-category", which Azure does not have, use: karpenter.azure.com/sku-family`,
