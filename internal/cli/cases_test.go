@@ -69,6 +69,10 @@ func inputCases() map[string]inputCase {
 		"two rules on a label of which no value meets both": {args: "explain pod contrary -f node-with-pods-that-ended", code: 2, said: []string{
 			`fix: Correct what the pod asks for on kubernetes.io/arch: no value meets all of it`,
 		}, unsaid: []string{`let NodePool`}},
+		"names in a plan": {args: "plan -f names-that-nap-may-not-know", code: 2, said: []string{`its name has 67 characters; .* with more than 54`}},
+		"names in lint": {args: "lint -f names-that-nap-may-not-know", said: []string{
+			`its name has 67 characters`, `names Standard_DS2_v2: nap's built-in table lacks it`, `1 NodePool, 0 findings`,
+		}},
 		"overlaid price": {args: "plan -f nodeoverlay-price-and-capacity", code: 2, said: []string{`Standard_E4s_v5 .* \$0.052/h`}},
 		"labels of EKS": {args: "plan -f nodepool-eks-labels", code: 1, said: []string{
 			`instance-category", which Azure does not have, use: karpenter.azure.com/sku-family`,
