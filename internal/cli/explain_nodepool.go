@@ -130,10 +130,10 @@ type buyable struct {
 	limit string
 }
 
-// buyable looks at what a NodePool may buy.
-func (m *madePlan) buyable(pool *model.Pool) buyable {
+// buyableOf looks at what a NodePool may buy.
+func buyableOf(p *model.Problem, pool *model.Pool) buyable {
 	out, full := buyable{price: notSold}, notSold
-	types := m.input.Problem.Catalogs[pool.Catalog].InstanceTypes
+	types := p.Catalogs[pool.Catalog].InstanceTypes
 	for i := range types {
 		t := &types[i]
 		may, can, room := false, false, false
@@ -146,7 +146,7 @@ func (m *madePlan) buyable(pool *model.Pool) buyable {
 				continue
 			}
 			can = true
-			limit := limitReached(pool, t, o, m.input.Problem.Axes)
+			limit := limitReached(pool, t, o, p.Axes)
 			room = room || limit == ""
 			switch {
 			case limit == "" && o.Price < out.price:
@@ -195,7 +195,7 @@ func (m *madePlan) describeBuying(s *story, pool *model.Pool) (nothing string) {
 				axes.Amount(limit.Axis, limit.Value))
 		}
 	}
-	can := m.buyable(pool)
+	can := buyableOf(m.input.Problem, pool)
 	switch {
 	case can.allowed == 0:
 		nothing = "no size meets its requirements"

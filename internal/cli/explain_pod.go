@@ -81,7 +81,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 		if slices.Contains(m.input.Pods(placed.Pods), ref) {
 			n := &m.input.Problem.Nodes[placed.Node]
 			s := &story{Verdict: fmt.Sprintf("%s fits on %s, which exists (%s).", ref, n.Name, n.State)}
-			s.say("it leaves %s free there", m.leftOn(n, placed.Pods).Format(m.input.Problem.Axes))
+			s.say("it leaves %s free there", leftOn(m.input.Problem, n, placed.Pods).Format(m.input.Problem.Axes))
 			return s, false, nil
 		}
 	}
@@ -103,11 +103,11 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 }
 
 // leftOn is the room that a node has when pods of the plan are on it.
-func (m *madePlan) leftOn(n *model.Node, pods []model.ClassPods) model.Resources {
+func leftOn(p *model.Problem, n *model.Node, pods []model.ClassPods) model.Resources {
 	free := n.Free()
 	for _, held := range pods {
 		for range held.Pods {
-			free = free.Sub(m.input.Problem.Classes[held.Class].Requests)
+			free = free.Sub(p.Classes[held.Class].Requests)
 		}
 	}
 	return free

@@ -171,7 +171,7 @@ func (c *lintCommand) noteManagedGPU(pools []poollint.Pool) {
 // machines.
 func (c *lintCommand) noteNames(pools []poollint.Pool) {
 	for i := range pools {
-		if sizes := pools[i].UnknownSizes(); len(sizes) > 0 {
+		if sizes := poollint.UnknownSizes(&pools[i]); len(sizes) > 0 {
 			sayNote(c.streams.Err, "NodePool %s names %s: nap's built-in table lacks %s and does not tell whether the region sells %s",
 				pools[i].Name, strings.Join(sizes, ", "), itOrThem(len(sizes)), itOrThem(len(sizes)))
 		}

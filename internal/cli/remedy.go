@@ -154,7 +154,7 @@ func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (mod
 // plan plans one pod of the class with a change, on what the plan leaves.
 func (a *adviser) plan(change func(p *model.Problem, class *model.PodClass)) *model.Plan {
 	if a.settled == nil {
-		a.settled = a.made.settled()
+		a.settled = settled(a.made.input.Problem, a.made.plan)
 	}
 	p := *a.settled
 	p.Pools = slices.Clone(p.Pools)

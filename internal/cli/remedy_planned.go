@@ -8,11 +8,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// settled is the problem that the plan leaves, without pods to plan: its machines stand there
+// settled is the problem that a plan leaves, without pods to plan: its machines stand there
 // with the pods that it puts on them, and what they take of limits and quotas is used. What
 // they take of capacity reservations is not.
-func (m *madePlan) settled() *model.Problem {
-	from := m.input.Problem
+func settled(from *model.Problem, plan *model.Plan) *model.Problem {
 	p := *from
 	p.Pools, p.Nodes, p.Quotas = slices.Clone(p.Pools), slices.Clone(p.Nodes), slices.Clone(p.Quotas)
 	p.Shapes = slices.Clone(p.Shapes)
@@ -28,13 +27,13 @@ func (m *madePlan) settled() *model.Problem {
 			holdPods(n, &from.Classes[held.Class], shapes+held.Class, len(held.Pods))
 		}
 	}
-	for _, placed := range m.plan.Placements {
+	for _, placed := range plan.Placements {
 		settle(&p.Nodes[placed.Node], placed.Pods)
 	}
-	for i := range m.plan.NewNodes {
-		n := m.boughtNode(i)
-		book(&p, &m.plan.NewNodes[i])
-		settle(&n, m.plan.NewNodes[i].Pods)
+	for i := range plan.NewNodes {
+		n := boughtNode(from, plan, i)
+		book(&p, &plan.NewNodes[i])
+		settle(&n, plan.NewNodes[i].Pods)
 		p.Nodes = append(p.Nodes, n)
 	}
 	return &p
@@ -58,11 +57,11 @@ func holdPods(n *model.Node, class *model.PodClass, shape, pods int) {
 	}
 }
 
-// boughtNode is a machine of the plan as the node that it becomes, without its pods.
-func (m *madePlan) boughtNode(i int) model.Node {
-	bought := &m.plan.NewNodes[i]
-	pool := &m.input.Problem.Pools[bought.Pool]
-	t := &m.input.Problem.Catalogs[pool.Catalog].InstanceTypes[bought.Best().InstanceType]
+// boughtNode is a machine of a plan as the node that it becomes, without its pods.
+func boughtNode(p *model.Problem, plan *model.Plan, i int) model.Node {
+	bought := &plan.NewNodes[i]
+	pool := &p.Pools[bought.Pool]
+	t := &p.Catalogs[pool.Catalog].InstanceTypes[bought.Best().InstanceType]
 	o := &t.Offerings[bought.Best().Offering]
 	n := model.Node{
 		Name: fmt.Sprintf("%s of the plan, machine %d", pool.Name, i), Pool: pool.Name, State: model.NodeLaunching,

@@ -156,7 +156,7 @@ func namesSizes(r model.Requirement) bool {
 
 // UnknownSizes are the sizes that a NodePool names, which its catalogue lacks and of which
 // nothing is known.
-func (p *Pool) UnknownSizes() []string {
+func UnknownSizes(p *Pool) []string {
 	var out []string
 	for _, r := range p.Requirements {
 		for _, name := range r.Values {

@@ -98,7 +98,7 @@ func (l *linter) say(code Code, fix, format string, args ...any) {
 
 func (l *linter) look() {
 	p := &l.pools[l.at]
-	if len(l.choices[l.at]) == 0 && len(p.UnknownSizes()) > 0 && p.Invalid == "" {
+	if len(l.choices[l.at]) == 0 && len(UnknownSizes(p)) > 0 && p.Invalid == "" {
 		return // it may be able to buy these
 	}
 	if text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Lacking)); text != "" {
@@ -134,7 +134,7 @@ func (p *Pool) NeedsManagedGPU() bool {
 
 // sizes looks at how many sizes are left, and at sizes that are named and cannot be bought.
 func (l *linter) sizes(p *Pool) {
-	unknown := p.UnknownSizes()
+	unknown := UnknownSizes(p)
 	for _, r := range p.Requirements {
 		if !namesSizes(r) {
 			continue
