@@ -32,8 +32,11 @@ func checkName(c *config.Config, what, claim string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: its machine's name %s has %d characters and Azure allows %d; give the NodePool a shorter name, of at most %d",
-		what, name, len(name), longestName, longestName-len(launch.ResourceName(claimSuffix)))
+		what, name, len(name), longestName, LongestPoolName())
 }
+
+// LongestPoolName is how many characters the name of a NodePool of plain machines may have.
+func LongestPoolName() int { return longestName - len(launch.ResourceName(claimSuffix)) }
 
 // Order is what a NodeClaim asks for.
 type Order struct {

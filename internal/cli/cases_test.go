@@ -50,6 +50,35 @@ func inputCases() map[string]inputCase {
 			`(?s)2 of Job default/sweep.*1 of Job default/sweep`, // completions cap the parallelism
 			`3 of 3.86`, // nothing counts twice: 30 by the LimitRange, 4 of the Rollout, 6 of the Job, 3 of podlevel, 6 of inits
 		}, unsaid: []string{`4 of Job|5 of Job`}},
+		"zones that other pods of the plan take": {args: "explain deploy/apart -f zones-used-up", code: 2, said: []string{
+			`pod(s)? stays? pending: Every domain holds pods that this pod must not be near`, `fix: Allow more zones`, `not the cause: taints, labels and zones`,
+		}, unsaid: []string{`drop karpenter.azure.com/sku-family`}},
+		"limit below the only size": {args: "explain nodepool small -f pools-that-buy-nothing", code: 2, said: []string{
+			`NodePool small buys nothing: of its limit of cpu 1 it uses 0, and Standard_D4s_v5 takes 4`, `it has no node`,
+		}, unsaid: []string{`request -`}},
+		"bounds that exclude each other": {args: "explain nodepool contrary -f pools-that-buy-nothing", code: 2, said: []string{
+			`buys nothing: no size meets its requirements`,
+		}},
+		"label against a requirement": {args: "explain nodepool labelled -f pools-that-buy-nothing", code: 2, said: []string{`no size meets its requirements`}},
+		"limit of no node": {args: "explain nodepool closed -f pools-that-buy-nothing", code: 2, said: []string{
+			`its limit is 0 nodes, and it has 0`, `limit of nvidia.com/gpu: 0 of 6 used`,
+		}},
+		"pod for a label against a requirement": {args: "explain pod web -f pools-that-buy-nothing", code: 2, said: []string{
+			`with karpenter.azure.com/sku-family In \[E\], karpenter.azure.com/sku-family In \[D\]\.`, `fix: Make the label karpenter.azure.com/sku-family=D `,
+		}},
+		"room that a pod leaves": {args: "explain pod waits -f node-with-pods-that-ended", said: []string{`it leaves cpu 860m, memory 12Gi, pods 109 free`}},
+		"pod that has ended":     {args: "explain pod done -f node-with-pods-that-ended", said: []string{`has ended`}},
+		"more disk than the class gives": {args: "explain pod disk -f node-with-pods-that-ended", code: 2, said: []string{
+			`fix: Raise spec.osDiskSizeGB of the AKSNodeClass`,
+		}},
+		"name of a host": {args: "explain pod host -f node-with-pods-that-ended", code: 2, said: []string{`fix: Drop kubernetes.io/hostname`}},
+		"two rules on a label of which no value meets both": {args: "explain pod contrary -f node-with-pods-that-ended", code: 2, said: []string{
+			`fix: Correct what the pod asks for on kubernetes.io/arch: no value meets all of it`,
+		}, unsaid: []string{`let NodePool`}},
+		"names in a plan": {args: "plan -f names-that-nap-may-not-know", code: 2, said: []string{`its name has 67 characters; .* with more than 54`}},
+		"names in lint": {args: "lint -f names-that-nap-may-not-know", said: []string{
+			`its name has 67 characters`, `names Standard_DS2_v2: nap's built-in table lacks it`, `1 NodePool, 0 findings`,
+		}},
 		"overlaid price": {args: "plan -f nodeoverlay-price-and-capacity", code: 2, said: []string{`Standard_E4s_v5 .* \$0.052/h`}},
 		"workloads of two kinds with one name": {args: "plan -f workloads-of-one-name", code: 2, said: []string{
 			`2 of default/redis, 2 of StatefulSet default/redis`,

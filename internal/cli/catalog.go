@@ -35,11 +35,12 @@ func newCatalog(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
 		Short: "Show what can be bought: sizes, prices, zones, room for pods",
-		Long: `Show every VM size that nap can buy in a region, with what a node of that size
-has left for pods (-o wide), where it is sold and for how much an hour: the
-machine, its managed disk (column DISK, included in the prices) and what
---prices-file adds. With --context or --kubeconfig it is the catalogue of that
-cluster's region, without what Azure refuses its controller now.
+		Long: `Show the VM sizes of nap's built-in table, which lacks some that Azure sells and
+the controller can buy, with what a node of each size has left for pods
+(-o wide), where it is sold and for how much an hour: the machine, its managed
+disk (column DISK, included in the prices) and what --prices-file adds. With
+--context or --kubeconfig it is the table for that cluster's region, without
+what Azure refuses its controller now.
 
 -o json prints a catalogue that nap plan --catalog reads: change the prices to
 your own, drop sizes, or write another cloud's, and plan against it.`,

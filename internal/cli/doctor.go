@@ -161,6 +161,7 @@ func judgeOf(region string) (clusterfacts.Judge, error) {
 	return func(_ context.Context, p *karpv1.NodePool, limits map[string]int64) (string, int64, []string) {
 		pool, catalog := kube.Pool(p), source.ForClass("")
 		vcpus, of := poollint.Room(pool, catalog, limits)
-		return poollint.Nothing(pool, catalog, poollint.Advice(catalog, source.Excluded)), vcpus, of
+		lacking := poollint.Lacking{Excluded: source.Excluded, Unknown: source.Unknown}
+		return poollint.Nothing(pool, catalog, poollint.Advice(catalog, lacking)), vcpus, of
 	}, nil
 }

@@ -17,8 +17,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
-	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -31,6 +29,9 @@ func kindWords() map[string]string {
 		"nodepool": "NodePool", "nodepools": "NodePool", "pool": "NodePool", "nodeclaim": "Node", "nodeclaims": "Node",
 	}
 }
+
+// sizePrefix is what the names of Azure's VM sizes begin with.
+const sizePrefix = "Standard_"
 
 // explainAny explains what a word names: a reason, a VM size, a NodePool, a node, a pod or
 // a workload.
@@ -48,7 +49,8 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 	if kind == "" && (reasonNamed(name) != nil || sent && told.Name == name) { // an event's in lower case may be a pod's name
 		return c.explainReason(name)
 	}
-	if _, _, err := offline.SizeAndFamily(name); kind == "" && err == nil {
+	_, _, err := offline.SizeAndFamily(name)
+	if known := err == nil; kind == "" && (known || len(name) > len(sizePrefix) && strings.EqualFold(name[:len(sizePrefix)], sizePrefix)) {
 		return c.explainOffer(ctx, name)
 	}
 	read, err := c.plan.input.read(ctx, c.plan.streams.In)
@@ -296,7 +298,7 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 	out := &story{Lines: []string{}}
 	switch {
 	case first != nil:
-		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+stay(len(refs)), first.words.Why)
+		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+stay(waiting), first.words.Why)
 		out.Nearest, out.Fix, out.words = first.Nearest, first.Fix, first.words
 		out.Remedies, out.Commands = first.Remedies, first.Commands
 	case placed != nil:
@@ -305,15 +307,29 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 		out.Verdict = fmt.Sprintf("%s: all %s run.", owner, plural(len(refs), "pod"))
 	}
 	if running > 0 && running < len(refs) {
-		out.say("%d run", running)
+		out.say("%d %s", running, verb(running, "runs"))
 	}
 	for _, where := range sortedByCount(places) {
-		out.say("%d x %s", places[where], strings.TrimSuffix(where, "."))
+		out.say("%d x %s", places[where], severally(places[where], strings.TrimSuffix(where, ".")))
 	}
 	if first != nil {
 		out.Lines = append(out.Lines, first.Lines...)
 	}
 	return out, first != nil, nil
+}
+
+// verb is the verb of a sentence about so many, of which the form for one is given.
+func verb(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return strings.TrimSuffix(one, "s")
+}
+
+// severally is what is said of one pod, said of so many: it begins with the verb.
+func severally(n int, said string) string {
+	first, rest, _ := strings.Cut(said, " ")
+	return verb(n, first) + " " + rest
 }
 
 // sortedByCount are the keys, the most frequent first.
@@ -324,144 +340,4 @@ func sortedByCount(counts map[string]int) []string {
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	return keys
-}
-
-func newExplainPool(s command.Streams, now func() time.Time) *cobra.Command {
-	c := &explainCommand{plan: planCommand{streams: s, now: now}}
-	cmd := &cobra.Command{
-		Use:     "nodepool NAME",
-		Aliases: []string{"pool"},
-		Short:   "Say whether a NodePool buys, what it may buy, and what holds its nodes",
-		Long: `Say of a NodePool whether it buys, and why not; how much of its limits is used;
-how many sizes it may buy and which is the cheapest; and whether its nodes may
-be removed.
-
-Exit code 0: it buys. 2: it does not. 1: an error.`,
-		Example: `  nap explain nodepool general -f docs/examples/fleet.yaml`,
-		Args:    one("the name of a NodePool", "general"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.check(); err != nil {
-				return err
-			}
-			return c.explainPool(cmd.Context(), args[0])
-		},
-	}
-	c.add(cmd)
-	return cmd
-}
-
-func (c *explainCommand) explainPool(ctx context.Context, name string) error {
-	made, err := c.plan.make(ctx)
-	if err != nil {
-		return err
-	}
-	made.talk(c.plan.streams.Err)
-	if err := made.read.sayOffline(&c.plan.streams, c.output); err != nil {
-		return err
-	}
-	if made.read.pools[name] == nil {
-		var names []string
-		for pool := range made.read.pools {
-			names = append(names, pool)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("no NodePool %s; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
-	}
-	s, buys, err := made.explainPool(ctx, name, c.plan.now())
-	if err != nil {
-		return err
-	}
-	if err := c.tell(s); err != nil {
-		return err
-	}
-	if !buys {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
-}
-
-// explainPool is the story of a NodePool, and whether it buys.
-func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) (*story, bool, error) {
-	s := &story{Lines: []string{}}
-	buys := true
-	s.Verdict = "NodePool " + name + " buys."
-	for _, l := range m.input.Problem.LeftOut {
-		if l.Pool == name {
-			buys = false
-			s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(l.Message, "."))
-			s.Fix = reasonNamed(string(l.Reason)).Fix
-		}
-	}
-	fleet := m.read.store.Snapshot()
-	views, err := fleet.Views(ctx, m.source)
-	if err != nil {
-		return nil, false, err
-	}
-	states, _ := snapshot.Pools(fleet, views, now)
-	for i := range states {
-		if p := &states[i]; p.Name == name {
-			s.say("it has %s for $%s/h; their pods request %s of the cpu and %s of the memory", plural(int(p.Nodes), "node"),
-				cmp.Or(p.HourlyCost, "0.000"), percentText(p.CPUPercent), percentText(p.MemoryPercent))
-			if text := p.Limits[snapshot.LimitDollars]; text != "" {
-				s.say("limit in dollars: %s used", text)
-			}
-			for _, limit := range []string{"cpu", "memory", "nodes"} {
-				if p.Limits[limit] != "" {
-					s.say("limit of %s: %s used", limit, p.Limits[limit])
-				}
-			}
-		}
-	}
-	m.describeBuying(s, name)
-	if frozen := kube.FreezeOf(m.read.pools[name]); frozen.Holds(now) {
-		s.say("its nodes are not removed voluntarily, frozen %s; thaw them: nap thaw %s", frozen, name)
-	}
-	return s, buys, nil
-}
-
-// describeBuying says what the NodePool may buy.
-func (m *madePlan) describeBuying(s *story, name string) {
-	p := m.input.Problem
-	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == name })
-	if at < 0 {
-		return
-	}
-	pool := &p.Pools[at]
-	types := p.Catalogs[pool.Catalog].InstanceTypes
-	allowed, sold, best := 0, 0, notSold
-	what := ""
-	for i := range types {
-		t := &types[i]
-		may, can := false, false
-		for j := range t.Offerings {
-			o := &t.Offerings[j]
-			if refusal(pool, t, o) != "" {
-				continue
-			}
-			if may = true; !o.Available {
-				continue
-			}
-			can = true
-			if o.Price < best {
-				best, what = o.Price, fmt.Sprintf("%s %s, %s", t.Name, inZone(o.Zone), o.CapacityType)
-			}
-		}
-		if may {
-			allowed++
-		}
-		if can {
-			sold++
-		}
-	}
-	switch {
-	case allowed == 0:
-		s.say("no size meets its requirements: kubectl edit nodepool %s", name)
-	case sold == 0:
-		s.say("it may buy %s, and Azure sells none of them now: nap get offers --filter refused=everywhere", plural(allowed, "size"))
-	default:
-		s.say("it may buy %s, %d of them are sold now; the cheapest is %s, %s/h", plural(allowed, "size"), sold, what, dollars(best.Dollars()))
-	}
-	for _, taint := range pool.Taints {
-		s.say("only pods which tolerate the taint %s=%s:%s go there", taint.Key, taint.Value, taint.Effect)
-	}
 }

@@ -56,7 +56,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 	catalog := source.ForClass("")
 	i := sizeNamed(catalog.InstanceTypes, size)
 	if i < 0 {
-		s := &story{Verdict: fmt.Sprintf("%s cannot be bought: %s.", size, absence(source, size))}
+		s := &story{Verdict: absence(source, size)}
 		if err := c.tell(s); err != nil {
 			return err
 		}
@@ -91,14 +91,18 @@ func sold(t *model.InstanceType) bool {
 	return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Available })
 }
 
-// absence says why a size is not in the catalogue.
+// absence says that a size is not in the catalogue, and why.
 func absence(s *offline.Source, size string) string {
 	if s.Excluded != nil {
 		if reason := s.Excluded(size); reason != "" {
-			return reason
+			return fmt.Sprintf("%s cannot be bought: %s.", size, reason)
 		}
 	}
-	return fmt.Sprintf("the catalogue of %s has no size of that name; nap catalog -o name lists them", s.Region)
+	if s.Unknown != nil && s.Unknown(size) {
+		return fmt.Sprintf("%s is not planned with: nap's built-in table lacks it, and does not tell whether Azure sells it; "+
+			"nap catalog -o name lists what the table has.", size)
+	}
+	return fmt.Sprintf("%s cannot be bought: the catalogue of %s has no size of that name; nap catalog -o name lists them.", size, s.Region)
 }
 
 func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story {
@@ -191,10 +195,17 @@ func (m *madePlan) judgeOffer(s *story, size string) {
 	s.say("the plan buys %d of %s, and could fall back on it for %d", bought, plural(len(m.report.Nodes), "node"), standby)
 }
 
+// brings reports whether a machine of the offering has a label of its own.
+func brings(t *model.InstanceType, o *model.Offering, key string) bool {
+	_, ofType := t.Labels[key]
+	_, ofOffering := o.Labels[key]
+	return ofType || ofOffering || len(t.Choices[key]) > 0
+}
+
 // refusal is the first requirement of a pool that an offering does not meet.
 func refusal(pool *model.Pool, t *model.InstanceType, o *model.Offering) string {
 	for _, r := range pool.Requirements {
-		if _, own := pool.Labels[r.Key]; own {
+		if value, own := pool.Labels[r.Key]; own && r.Matches(value, true) && !brings(t, o, r.Key) {
 			continue
 		}
 		if !explain.Meets(t, o, r) {

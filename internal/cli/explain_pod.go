@@ -86,7 +86,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 		if slices.Contains(m.input.Pods(placed.Pods), ref) {
 			n := &m.input.Problem.Nodes[placed.Node]
 			s := &story{Verdict: fmt.Sprintf("%s fits on %s, which exists (%s).", ref, n.Name, n.State)}
-			s.say("it leaves %s free there", n.Free().Format(m.input.Problem.Axes))
+			s.say("it leaves %s free there", leftOn(m.input.Problem, n, placed.Pods).Format(m.input.Problem.Axes))
 			return s, false, nil
 		}
 	}
@@ -105,6 +105,17 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 	}
 	s, err = m.otherPod(ref)
 	return s, false, err
+}
+
+// leftOn is the room that a node has when pods of the plan are on it.
+func leftOn(p *model.Problem, n *model.Node, pods []model.ClassPods) model.Resources {
+	free := n.Free()
+	for _, held := range pods {
+		for range held.Pods {
+			free = free.Sub(p.Classes[held.Class].Requests)
+		}
+	}
+	return free
 }
 
 func (m *madePlan) onNewNode(ref model.PodRef, n *model.NewNode) *story {
@@ -175,10 +186,10 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 	switch {
 	case record == nil:
 		return nil, fmt.Errorf("no pod %s in the input%s", ref, m.suggest(ref))
-	case record.Node != "":
-		return m.runningPod(record), nil
 	case record.Terminal:
 		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, nil
+	case record.Node != "":
+		return m.runningPod(record), nil
 	}
 	if gates := m.read.gates(ref); len(gates) > 0 {
 		s := &story{Verdict: fmt.Sprintf("%s waits for its scheduling gates to be removed: %s.", ref, strings.Join(gates, ", "))}

@@ -97,15 +97,12 @@ func (c *lintCommand) run(ctx context.Context) error {
 	if !known {
 		c.noteManagedGPU(pools)
 	}
+	c.noteNames(pools)
 	return c.report(poollint.Lint(pools, subscription), len(pools))
 }
 
 // lintedPools are the NodePools of the input with what they are judged by.
 func lintedPools(ctx context.Context, in *planInput, source *offline.Source) ([]poollint.Pool, error) {
-	excluded := source.Excluded
-	if excluded == nil { // a catalogue of the user's own says nothing of it
-		excluded = func(string) string { return "" }
-	}
 	var pools []poollint.Pool
 	for _, name := range slices.Sorted(maps.Keys(in.pools)) {
 		p := in.pools[name]
@@ -119,7 +116,8 @@ func lintedPools(ctx context.Context, in *planInput, source *offline.Source) ([]
 			return nil, err
 		}
 		entry := poollint.Pool{
-			Pool: kube.Pool(p), Catalog: catalog, Excluded: excluded, NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
+			Pool: kube.Pool(p), Catalog: catalog, Lacking: poollint.Lacking{Excluded: source.Excluded, Unknown: source.Unknown},
+			NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
 		}
 		if err := kube.CheckManaged(p); err != nil {
 			entry.Invalid = err.Error()
@@ -170,6 +168,27 @@ func (c *lintCommand) noteManagedGPU(pools []poollint.Pool) {
 		sayNote(c.streams.Err, "where AKS makes the machines, NodePool %s needs the preview feature %s: nap doctor says whether it is registered",
 			strings.Join(names, ", "), prerequisites.FeatureManagedGPU)
 	}
+}
+
+// noteNames tells of sizes of which nothing is known, and of names that are too long for plain
+// machines.
+func (c *lintCommand) noteNames(pools []poollint.Pool) {
+	for i := range pools {
+		if sizes := poollint.UnknownSizes(&pools[i]); len(sizes) > 0 {
+			sayNote(c.streams.Err, "NodePool %s names %s: nap's built-in table lacks %s and does not tell whether the region sells %s",
+				pools[i].Name, strings.Join(sizes, ", "), itOrThem(len(sizes)), itOrThem(len(sizes)))
+		}
+		if note := longName(pools[i].Name); note != "" {
+			sayNote(c.streams.Err, "%s", note)
+		}
+	}
+}
+
+func itOrThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 func (c *lintCommand) report(found []poollint.Finding, pools int) error {

@@ -274,6 +274,11 @@ func (p *planInput) addManifests(builtIn bool) {
 		mirror.Apply(o)
 	}
 	p.keepRefusedPools()
+	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
+		if note := longName(name); note != "" {
+			p.notes = append(p.notes, note)
+		}
+	}
 }
 
 // assumeStorageClasses adds the storage classes of AKS, where files leave them out.

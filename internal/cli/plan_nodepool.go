@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -56,6 +57,15 @@ func checkNodePool(np *v1.NodePool) []error {
 		}
 	}
 	return problems
+}
+
+// longName says that the name of a NodePool is too long for plain machines, or nothing.
+func longName(name string) string {
+	if most := azure.LongestPoolName(); len(name) > most {
+		return fmt.Sprintf("NodePool %s: its name has %d characters; where nap makes plain machines, it leaves out NodePools with more than %d",
+			name, len(name), most)
+	}
+	return ""
 }
 
 // checkOverlay lists the requirements of a NodeOverlay on labels that no machine on Azure

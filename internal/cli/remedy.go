@@ -27,7 +27,7 @@ type remedy struct {
 	// Change is what changes, in words.
 	Change string `json:"change"`
 	// HourlyCost is what the machines for one such pod cost in dollars per hour, zero where it
-	// fits on what exists or that is not known.
+	// fits on what exists or is planned, or that is not known.
 	HourlyCost float64 `json:"hourlyCost,omitempty"`
 	// Command makes the change.
 	Command string `json:"command"`
@@ -61,6 +61,8 @@ type adviser struct {
 	owner string
 	// waiting are all pods of the class that wait for the same reason.
 	waiting []model.PodRef
+	// settled is what the plan leaves, once a change was tried.
+	settled *model.Problem
 }
 
 // remedies are the changes that give the pod a place, the cheapest first.
@@ -166,16 +168,11 @@ func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (mod
 
 // plan plans one pod of the class with a change, on what the plan leaves.
 func (a *adviser) plan(change func(p *model.Problem, class *model.PodClass)) *model.Plan {
-	p := *a.made.input.Problem
-	p.Pools = slices.Clone(p.Pools)
-	for i := range a.made.plan.NewNodes {
-		n := &a.made.plan.NewNodes[i]
-		pool := &p.Pools[n.Pool]
-		types := p.Catalogs[pool.Catalog].InstanceTypes
-		pool.Usage = pool.Usage.Add(types[n.Best().InstanceType].Capacity)
-		pool.Nodes++
-		pool.Cost += n.Best().Price
+	if a.settled == nil {
+		a.settled = settled(a.made.input.Problem, a.made.plan)
 	}
+	p := *a.settled
+	p.Pools = slices.Clone(p.Pools)
 	class := *a.class
 	class.Pods = class.Pods[:1]
 	change(&p, &class)

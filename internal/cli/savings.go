@@ -239,7 +239,7 @@ func (s *savingsReport) write(to *command.Streams) error {
 		out.WriteString(note + "\n")
 	}
 	if s.Stay > 0 {
-		fmt.Fprintf(&out, "not counted: %s of mode system or without a price\n", plural(s.Stay, "node"))
+		fmt.Fprintf(&out, "not counted: %s of mode system, or without a price in the built-in table\n", plural(s.Stay, "node"))
 	}
 	out.WriteString("not counted: network traffic, data disks, the fee of AKS\nnap plan shows what waits now\n")
 	var lines []string

@@ -344,15 +344,24 @@ func plainer(raw []byte, err error) error {
 }
 
 func mistyped(field, got string, want reflect.Kind) error {
+	got = withArticle(got)
 	switch {
 	case field == "":
-		return fmt.Errorf("got a %s, must be a mapping", got)
+		return fmt.Errorf("got %s, must be a mapping", got)
 	case want == reflect.Struct || want == reflect.Map:
-		return fmt.Errorf("%s: got a %s, must be a mapping", field, got)
+		return fmt.Errorf("%s: got %s, must be a mapping", field, got)
 	case want == reflect.Slice:
-		return fmt.Errorf("%s: got a %s, must be a list", field, got)
+		return fmt.Errorf("%s: got %s, must be a list", field, got)
 	}
-	return fmt.Errorf("%s: got a %s, must be %s", field, got, inWords(want))
+	return fmt.Errorf("%s: got %s, must be %s", field, got, inWords(want))
+}
+
+// withArticle is what json calls a value, as a noun in a sentence.
+func withArticle(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
 }
 
 // inWords says what values of a kind look like in a document.

@@ -132,8 +132,8 @@ func TestDecodeReplicationControllers(t *testing.T) {
 // is planned for it.
 func TestDecodeNamesValuesOutOfRange(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: 99999}]}]}`:                                                                                   "a host port: got 99999, allowed: 1 to 65535",
-		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: -1}]}]}`:                                                                                      "a host port: got -1, allowed: 1 to 65535",
+		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: 99999}]}]}`:                                                                                   "spec.containers[].ports[].hostPort: got 99999, allowed: 1 to 65535",
+		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: -1}]}]}`:                                                                                      "spec.containers[].ports[].hostPort: got -1, allowed: 1 to 65535",
 		`{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}`: "preferredDuringSchedulingIgnoredDuringExecution[0].weight: got 0, allowed: 1 to 100",
 		`{affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, podAffinityTerm: {topologyKey: a}}]}}}`:                           "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: got 101, allowed: 1 to 100",
 	} {

@@ -68,7 +68,7 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 	out.HostPorts = hostPorts(&pod.Spec)
 	for _, p := range out.HostPorts {
 		if p.Port < 1 || p.Port > math.MaxUint16 {
-			c.fail("a host port: got %d, allowed: 1 to %d", p.Port, math.MaxUint16)
+			c.fail("spec.containers[].ports[].hostPort: got %d, allowed: 1 to %d", p.Port, math.MaxUint16)
 		}
 	}
 	if pod.Spec.Priority != nil {

@@ -70,6 +70,8 @@ func LabelAdvice(r Requirement) string {
 		if r.Matches("system", true) && !r.Matches("user", true) {
 			return "Create a NodePool with the label " + LabelMode + ": system in its template: no other buys machines of the system."
 		}
+	case LabelHostname:
+		return fmt.Sprintf("Drop %s: the name of a machine is not known before it is bought, and no NodePool may set it.", r.Key)
 	case labelOS:
 		return "Run it on an AKS agent pool of that operating system: nap buys linux machines only."
 	}

@@ -93,13 +93,21 @@ func (r Resources) Format(axes Axes) string {
 	var parts []string
 	for i, name := range axes {
 		if v := r.Get(i); v != 0 {
-			parts = append(parts, name+" "+FormatAmount(i, v))
+			parts = append(parts, name+" "+axes.Amount(i, v))
 		}
 	}
 	if len(parts) == 0 {
 		return "nothing"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Amount prints an amount on an axis in the unit in which people write it.
+func (a Axes) Amount(axis int, v int64) string {
+	if axis < len(a) && strings.HasPrefix(a[axis], "hugepages-") {
+		return formatBytes(v)
+	}
+	return FormatAmount(axis, v)
 }
 
 // FormatAmount prints one amount in the unit that its axis is written in.

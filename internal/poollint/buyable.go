@@ -85,20 +85,23 @@ func Nothing(p *fleet.Pool, c *fleet.Catalog, advice func(model.Requirement) str
 			return text
 		}
 	}
-	return "no offering of the region has " + p.Requirements.String()
+	asked := slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool {
+		return !decides(c, r.Key) || r.Key == model.LabelMode && r.Operator == model.NotIn
+	})
+	return "no offering of the region has " + asked.String()
 }
 
 // Advice says of a requirement that no offering can meet why, and what to write instead;
 // empty where the requirement alone does not tell. The catalogue is the one of the
-// NodePool; excluded says why a size that the region sells is left out, or "".
-func Advice(c *fleet.Catalog, excluded func(size string) string) func(model.Requirement) string {
+// NodePool; what is known of sizes that it lacks is the rest.
+func Advice(c *fleet.Catalog, lacking Lacking) func(model.Requirement) string {
 	return func(r model.Requirement) string {
 		if r.Operator != model.In {
 			return ""
 		}
 		switch r.Key {
 		case model.LabelInstanceType, "karpenter.azure.com/sku-name":
-			return sizeAdvice(r, c, excluded)
+			return sizeAdvice(r, c, lacking)
 		case model.LabelZone:
 			return zoneAdvice(r, c)
 		}
@@ -107,13 +110,13 @@ func Advice(c *fleet.Catalog, excluded func(size string) string) func(model.Requ
 }
 
 // sizeAdvice says why the sizes of a requirement cannot be bought.
-func sizeAdvice(r model.Requirement, c *fleet.Catalog, excluded func(size string) string) string {
+func sizeAdvice(r model.Requirement, c *fleet.Catalog, lacking Lacking) string {
 	var out []string
 	for _, name := range r.Values {
 		if has(c, name) {
 			return ""
 		}
-		out = append(out, unbought(name, excluded))
+		out = append(out, lacking.unbought(name))
 	}
 	return strings.Join(out, "; ")
 }
@@ -123,12 +126,46 @@ func has(c *fleet.Catalog, size string) bool {
 	return slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, size) })
 }
 
+// Lacking is what is known of sizes that a catalogue lacks.
+type Lacking struct {
+	// Excluded says why a size that the region sells is left out of the catalogue, or ""; nil
+	// where nothing is known of that.
+	Excluded func(size string) string
+	// Unknown reports whether the catalogue lacks a size that the region may sell all the same,
+	// as nap's built-in table does; nil for a catalogue of all that the region sells.
+	Unknown func(size string) bool
+}
+
 // unbought says why a size that the catalogue lacks cannot be bought.
-func unbought(size string, excluded func(string) string) string {
-	if why := excluded(size); why != "" {
-		return "size " + size + " cannot be bought: " + why
+func (l Lacking) unbought(size string) string {
+	if l.Excluded != nil {
+		if why := l.Excluded(size); why != "" {
+			return "size " + size + " cannot be bought: " + why
+		}
+	}
+	if l.Unknown != nil && l.Unknown(size) {
+		return "nap's built-in table lacks size " + size + " and does not tell whether the region sells it"
 	}
 	return "size " + size + " cannot be bought: the region sells none of that name that AKS takes, which has at least 2 vCPUs"
+}
+
+// namesSizes reports whether a requirement names sizes.
+func namesSizes(r model.Requirement) bool {
+	return r.Operator == model.In && (r.Key == model.LabelInstanceType || r.Key == "karpenter.azure.com/sku-name")
+}
+
+// UnknownSizes are the sizes that a NodePool names, which its catalogue lacks and of which
+// nothing is known.
+func UnknownSizes(p *Pool) []string {
+	var out []string
+	for _, r := range p.Requirements {
+		for _, name := range r.Values {
+			if namesSizes(r) && !has(p.Catalog, name) && p.Unknown != nil && p.Unknown(name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 // noZone is the zone of machines that are in none.

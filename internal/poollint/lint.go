@@ -42,10 +42,9 @@ type Subscription struct {
 // Pool is a NodePool with what its rules are judged by.
 type Pool struct {
 	*fleet.Pool
-	// Catalog is what its node class can buy; Excluded says why a size that the region
-	// sells is left out of it, or "".
-	Catalog  *fleet.Catalog
-	Excluded func(size string) string
+	// Catalog is what its node class can buy, Lacking what is known of other sizes.
+	Catalog *fleet.Catalog
+	Lacking
 	// NeverExpires says that its nodes have no end; Image is the version to which its class
 	// pins node images, empty for the newest.
 	NeverExpires bool
@@ -110,13 +109,17 @@ func (l *linter) look() {
 		l.say(NothingToBuy, "Correct the field that the message names.", "can buy nothing: %s", p.Invalid)
 		return
 	}
-	if text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Excluded)); text != "" {
+	if len(l.choices[l.at]) == 0 && len(UnknownSizes(p)) > 0 {
+		return // it may be able to buy these
+	}
+	if text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Lacking)); text != "" {
 		l.say(NothingToBuy, "Widen spec.template.spec.requirements.", "can buy nothing: %s", text)
 		return
 	}
 	l.sizes(p)
 	l.fallback()
 	l.limits(p)
+	l.belowMachine(p)
 	l.dollars(p)
 	l.overlaps(p)
 	if p.NeverExpires && p.Image != "" {
@@ -142,13 +145,14 @@ func (p *Pool) NeedsManagedGPU() bool {
 
 // sizes looks at how many sizes are left, and at sizes that are named and cannot be bought.
 func (l *linter) sizes(p *Pool) {
+	unknown := UnknownSizes(p)
 	for _, r := range p.Requirements {
-		if r.Operator != model.In || r.Key != model.LabelInstanceType && r.Key != "karpenter.azure.com/sku-name" {
+		if !namesSizes(r) {
 			continue
 		}
 		for _, name := range r.Values {
-			if !has(p.Catalog, name) {
-				l.say(SizeCannotBeBought, "Remove it from the requirement.", "%s", unbought(name, p.Excluded))
+			if !has(p.Catalog, name) && !slices.Contains(unknown, name) {
+				l.say(SizeCannotBeBought, "Remove it from the requirement.", "%s", p.unbought(name))
 			}
 		}
 	}
@@ -156,7 +160,7 @@ func (l *linter) sizes(p *Pool) {
 	for _, c := range l.choices[l.at] {
 		sizes[c.size.Name] = true
 	}
-	if len(sizes) == 1 {
+	if len(sizes) == 1 && len(unknown) == 0 {
 		l.say(OneSize, "Name a family in place of the size, such as karpenter.azure.com/sku-family In [D].",
 			"can buy size %s alone: where Azure has none left, pods wait", l.choices[l.at][0].size.Name)
 	}
@@ -190,13 +194,30 @@ func (l *linter) limits(p *Pool) {
 	}
 	const milli = 1000
 	switch {
-	case len(p.Limits) == 0 && p.NodeLimit < 0 && p.CostLimit == nil:
+	case len(p.Limits) == 0 && p.NodeLimit < 0 && p.CostLimit == nil && !p.Static: // static ones do not grow
 		l.say(NoLimit, "Set spec.limits.cpu, or the annotation karpenter.azure.com/max-hourly-cost.",
 			"has no limit: nothing but the subscription's quota keeps it from growing")
 	case limit >= 0:
 		if room, of := room(l.choices[l.at], l.subscription.Limits); room >= 0 && limit/milli > room {
 			l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
 				"may buy %d vCPUs, and the quota (%s) is %d", limit/milli, strings.Join(of, ", "), room)
+		}
+	}
+}
+
+// belowMachine looks for limits of resources that are less than any machine has.
+func (l *linter) belowMachine(p *Pool) {
+	for _, limit := range p.Limits {
+		axis := p.Catalog.Axes.Index(limit.Name)
+		if axis < 0 || len(l.choices[l.at]) == 0 {
+			continue
+		}
+		has := func(c choice) int64 { return c.size.Capacity.Get(axis) }
+		least := slices.MinFunc(l.choices[l.at], func(a, b choice) int { return cmp.Compare(has(a), has(b)) })
+		if has(least) > limit.Value {
+			l.say(LimitBelowMachine, fmt.Sprintf("Raise spec.limits.%s, or allow smaller sizes.", limit.Name),
+				"may have %s %s, and the smallest machine that it can buy has %s (%s)", limit.Name, p.Catalog.Axes.Amount(axis, limit.Value),
+				p.Catalog.Axes.Amount(axis, has(least)), least.size.Name)
 		}
 	}
 }

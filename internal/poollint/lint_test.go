@@ -30,11 +30,14 @@ func lintPool(name string, limit int64, rs ...model.Requirement) Pool {
 	if limit >= 0 {
 		p.Limits = []fleet.Amount{{Name: "cpu", Value: limit * 1000}}
 	}
-	return Pool{Pool: p, Catalog: market(), Excluded: func(size string) string {
-		if size == "small" {
-			return "AKS takes no size with fewer than 2 vCPUs"
-		}
-		return ""
+	return Pool{Pool: p, Catalog: market(), Lacking: Lacking{
+		Excluded: func(size string) string {
+			if size == "small" {
+				return "AKS takes no size with fewer than 2 vCPUs"
+			}
+			return ""
+		},
+		Unknown: func(size string) bool { return size == "untabled" },
 	}}
 }
 
@@ -59,6 +62,12 @@ func in(key string, values ...string) model.Requirement {
 func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 	spot, onDemand := in(model.LabelCapacityType, "spot"), in(model.LabelCapacityType, "on-demand")
 	enough := map[string]int64{"cores": 100}
+	static, tiny := lintPool("p", -1), lintPool("p", 1)
+	static.Static, static.Replicas = true, 3
+	tiny.Catalog.Axes = model.NewAxes()
+	for i := range tiny.Catalog.InstanceTypes {
+		tiny.Catalog.InstanceTypes[i].Capacity = model.Resources{2000 * int64(i+1)}
+	}
 	pinned := lintPool("p", 10)
 	pinned.NeverExpires, pinned.Image = true, "202311.07.0"
 	heavy, tainted, labelled := lintPool("q", 10), lintPool("q", 10), lintPool("q", 10)
@@ -73,15 +82,20 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		quotas map[string]int64
 		want   []Code
 	}{
-		"nothing is wrong":      {[]Pool{lintPool("p", 10)}, enough, nil},
-		"no zone of that name":  {[]Pool{lintPool("p", 10, in(model.LabelZone, "1"))}, nil, []Code{NothingToBuy}},
-		"a size is excluded":    {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "A", "B", "small"))}, nil, []Code{SizeCannotBeBought}},
-		"one size":              {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "B"))}, nil, []Code{OneSize}},
-		"spot alone":            {[]Pool{lintPool("p", 10, spot)}, nil, []Code{OneSize, SpotWithoutFallback}},
-		"spot with fallback":    {[]Pool{lintPool("p", 10, spot), heavy}, nil, []Code{OneSize}},
-		"no limit":              {[]Pool{lintPool("p", -1)}, enough, []Code{NoLimit}},
-		"limit above the quota": {[]Pool{lintPool("p", 101, onDemand)}, enough, []Code{LimitAboveQuota}},
-		"quota is not known":    {[]Pool{lintPool("p", 101)}, nil, nil},
+		"nothing is wrong":            {[]Pool{lintPool("p", 10)}, enough, nil},
+		"no zone of that name":        {[]Pool{lintPool("p", 10, in(model.LabelZone, "1"))}, nil, []Code{NothingToBuy}},
+		"a size is excluded":          {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "A", "B", "small"))}, nil, []Code{SizeCannotBeBought}},
+		"no size of that name":        {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "A", "B", "C"))}, nil, []Code{SizeCannotBeBought}},
+		"a size that the table lacks": {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "B", "untabled"))}, nil, nil},
+		"sizes that the table lacks":  {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "untabled"))}, nil, nil},
+		"static":                      {[]Pool{static}, enough, nil},
+		"below the least size":        {[]Pool{tiny}, nil, []Code{LimitBelowMachine}},
+		"one size":                    {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "B"))}, nil, []Code{OneSize}},
+		"spot alone":                  {[]Pool{lintPool("p", 10, spot)}, nil, []Code{OneSize, SpotWithoutFallback}},
+		"spot with fallback":          {[]Pool{lintPool("p", 10, spot), heavy}, nil, []Code{OneSize}},
+		"no limit":                    {[]Pool{lintPool("p", -1)}, enough, []Code{NoLimit}},
+		"limit above the quota":       {[]Pool{lintPool("p", 101, onDemand)}, enough, []Code{LimitAboveQuota}},
+		"quota is not known":          {[]Pool{lintPool("p", 101)}, nil, nil},
 		"limit above the quota of a family": {[]Pool{lintPool("p", 60, onDemand, in(model.LabelInstanceType, "B"))},
 			map[string]int64{"cores": 100, "familyb": 50}, []Code{OneSize, LimitAboveQuota}},
 		"spot has a quota of its own":       {[]Pool{lintPool("p", 101)}, map[string]int64{"cores": 100, "lowPriorityCores": 50}, nil},

@@ -85,6 +85,6 @@ func judge(port *cloudprovider.Port) clusterfacts.Judge {
 		}
 		pool := kube.Pool(p)
 		vcpus, of := poollint.Room(pool, catalog, limits)
-		return poollint.Nothing(pool, catalog, poollint.Advice(catalog, port.Excluded(ctx, p))), vcpus, of
+		return poollint.Nothing(pool, catalog, poollint.Advice(catalog, poollint.Lacking{Excluded: port.Excluded(ctx, p)})), vcpus, of
 	}
 }

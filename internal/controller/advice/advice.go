@@ -150,7 +150,8 @@ func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v
 			continue
 		}
 		entry := poollint.Pool{
-			Pool: kube.Pool(p), Catalog: catalog, Excluded: l.Excluded(ctx, p), NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
+			Pool: kube.Pool(p), Catalog: catalog, Lacking: poollint.Lacking{Excluded: l.Excluded(ctx, p)},
+			NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
 		}
 		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && byName[ref.Name] != nil {
 			class := byName[ref.Name]

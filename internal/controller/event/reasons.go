@@ -125,7 +125,7 @@ func ofPools() []Reason {
 		{string(poollint.NoLimit), on, alarm, "nothing but quota keeps the NodePool from growing",
 			"Set `spec.limits.cpu`, or a limit in dollars."},
 		{string(poollint.LimitAboveQuota), on, alarm, "the NodePool may buy more than the quota has", "Lower the limit, or ask for more quota."},
-		{string(poollint.LimitBelowMachine), on, alarm, "the limit in dollars is less than the cheapest machine costs",
+		{string(poollint.LimitBelowMachine), on, alarm, "a limit is less than the cheapest or the smallest machine takes",
 			"Raise the limit, or allow cheaper sizes or spot."},
 		{string(poollint.Overlap), on, alarm, "another NodePool of equal weight buys the same machines for the same pods",
 			"Give them different weights, taints or labels."},

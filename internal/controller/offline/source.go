@@ -46,6 +46,9 @@ type Source struct {
 	// Excluded says why a size that the region sells is left out, or ""; the function is nil
 	// for a catalogue of a file.
 	Excluded func(size string) string
+	// Unknown reports whether nothing is known of a size, since the built-in table, which lacks
+	// sizes that Azure sells, lacks it; the function is nil for a catalogue of a file.
+	Unknown func(size string) bool
 	// Overlaid is what a NodePool can buy with NodeOverlays, nil where they say nothing of
 	// it; the function is nil without any.
 	Overlaid func(nodePool string) *fleet.Catalog
@@ -123,6 +126,7 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 	offline := instancetype.New(instancetype.Region{Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay}, market)
 	offline.SetSKUs(prices.SKUs())
 	s.Excluded = func(size string) string { return offline.For(DefaultNodeClass("")).WhyExcluded(size) }
+	s.Unknown = func(size string) bool { _, _, err := SizeAndFamily(size); return err != nil }
 	s.byClass = func(name string) *fleet.Catalog {
 		class := classes[name]
 		if class == nil {
@@ -268,7 +272,7 @@ func SizeAndFamily(name string) (size, family string, err error) {
 			return s.Name, s.QuotaFamily(), nil
 		}
 	}
-	return "", "", fmt.Errorf("got size %q, which Azure does not have as far as nap knows; nap catalog -o name lists them", name)
+	return "", "", fmt.Errorf("got size %q, which nap's built-in table lacks; nap catalog -o name lists what it has", name)
 }
 
 // ephemeralDisk is the first local space that can hold an operating system disk,

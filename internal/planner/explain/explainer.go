@@ -66,20 +66,12 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 }
 
 // late are the checks that depend on the rest of the plan, in the order in which
-// they are reported: what has run out meanwhile, minValues, and topology. They look
-// only at options that passed everything else; there are none if nothing passed. They cost
-// a question per option, where the early ones cost one per set.
+// they are reported: what has run out meanwhile, minValues, and topology. They cost
+// a question per option, where the early ones cost one per set, so that they are asked only
+// about options that may come nearest: those of the fewest changes, until what was asked
+// makes none that was not asked one of these.
 func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, early []feasible.Check) []feasible.Check {
-	alive := feasible.Full(len(e.Space.Options))
-	for _, c := range early {
-		if c.Pass != nil {
-			alive.And(c.Pass)
-		}
-	}
-	if !alive.Any() {
-		return nil
-	}
-	var checks []feasible.Check
+	checks := slices.Clone(early)
 	for _, c := range early {
 		if feasible.RunsOut(c.Reason) {
 			checks = append(checks, feasible.Check{Reason: c.Reason, Figures: c.Figures})
@@ -92,29 +84,37 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 		checks = append(checks, feasible.Check{Reason: reason, Figures: func(o int) feasible.Miss { return e.apart(rules, o) }})
 	}
 	remove := func(o int, reason model.Reason) {
-		c := &checks[slices.IndexFunc(checks, func(c feasible.Check) bool { return c.Reason == reason })]
+		if slices.ContainsFunc(early, func(c feasible.Check) bool { return c.Reason == reason && c.Pass != nil && !c.Pass.Has(o) }) {
+			return // it counts as a change already
+		}
+		late := checks[len(early):]
+		c := &late[slices.IndexFunc(late, func(c feasible.Check) bool { return c.Reason == reason })]
 		if c.Pass == nil {
 			c.Pass = feasible.Full(len(e.Space.Options))
+			c.Changes = []feasible.Set{c.Pass}
 		}
 		c.Pass.Remove(o)
 	}
-	for o := range alive.All {
-		if line := e.exhausted(o); line >= 0 {
-			remove(o, e.Space.Supply.Lines[line].Reason)
+	asked := feasible.NewSet(len(e.Space.Options))
+	for {
+		ask := fewestChanges(len(e.Space.Options), checks)
+		ask.AndNot(asked)
+		if !ask.Any() {
+			return checks[len(early):]
 		}
-		if e.Scant(class, o, pod.Size) != nil {
-			remove(o, model.ReasonMinValues)
-		}
-		if reason := e.refuses(rules, o); reason != "" {
-			remove(o, reason)
+		for o := range ask.All {
+			asked.Add(o)
+			if line := e.exhausted(o); line >= 0 {
+				remove(o, e.Space.Supply.Lines[line].Reason)
+			}
+			if e.Scant(class, o, pod.Size) != nil {
+				remove(o, model.ReasonMinValues)
+			}
+			if reason := e.refuses(rules, o); reason != "" {
+				remove(o, reason)
+			}
 		}
 	}
-	for i := range checks {
-		if checks[i].Pass != nil {
-			checks[i].Changes = []feasible.Set{checks[i].Pass}
-		}
-	}
-	return checks
 }
 
 // scant puts into figures that too few values of a label are left. The figures are empty
@@ -276,12 +276,23 @@ func count(s *feasible.Space, checks []feasible.Check) []model.PoolVerdict {
 			}
 			now := s.Offerings(&s.Pools[i], alive)
 			if n := before[i] - now; n > 0 {
-				perPool[i].Removed = append(perPool[i].Removed, model.ReasonCount{Reason: c.Reason, Count: n})
+				addCount(&perPool[i], c.Reason, n)
 			}
 			before[i] = now
 		}
 	}
 	return perPool
+}
+
+// addCount adds to what a reason has removed of a pool. What runs out is checked twice: as
+// it was before the plan, and as the plan leaves it.
+func addCount(v *model.PoolVerdict, reason model.Reason, n int) {
+	at := slices.IndexFunc(v.Removed, func(r model.ReasonCount) bool { return r.Reason == reason })
+	if at < 0 {
+		v.Removed = append(v.Removed, model.ReasonCount{Reason: reason, Count: n})
+		return
+	}
+	v.Removed[at].Count += n
 }
 
 // mostChanges is up to how many changes are counted; what takes more is all the same.

@@ -177,13 +177,16 @@ func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
 	pool := &p.Pools[v.Pool]
 	var asked, unmet []string
 	for _, r := range pool.Requirements {
-		if _, own := pool.Labels[r.Key]; own {
+		if _, own := pool.Labels[r.Key]; own && !decides(&p.Catalogs[pool.Catalog], r.Key) {
+			continue
+		}
+		switch {
+		case !offered(&p.Catalogs[pool.Catalog], r):
+			unmet = append(unmet, r.String())
+		case r.Key == model.LabelMode && r.Operator == model.NotIn: // every NodePool that says nothing of it has that
 			continue
 		}
 		asked = append(asked, r.String())
-		if !offered(&p.Catalogs[pool.Catalog], r) {
-			unmet = append(unmet, r.String())
-		}
 	}
 	if len(unmet) > 0 {
 		asked = unmet
@@ -204,6 +207,9 @@ const mostValues = 8
 // label; empty where each is met by something.
 func widen(p *model.Problem, pool *model.Pool) string {
 	for _, r := range pool.Requirements {
+		if value, own := pool.Labels[r.Key]; own && !r.Matches(value, true) {
+			return fmt.Sprintf("Make the label %s=%s in the template of NodePool %s and its requirement %s agree.", r.Key, value, pool.Name, r)
+		}
 		if _, own := pool.Labels[r.Key]; own || offered(&p.Catalogs[pool.Catalog], r) {
 			continue
 		}
@@ -211,7 +217,8 @@ func widen(p *model.Problem, pool *model.Pool) string {
 		types := p.Catalogs[pool.Catalog].InstanceTypes
 		for i := range types {
 			for j := range types[i].Offerings {
-				if value := cmp.Or(types[i].Offerings[j].Labels[r.Key], types[i].Labels[r.Key]); value != "" && value != model.NoZone {
+				value := cmp.Or(types[i].Offerings[j].Labels[r.Key], types[i].Labels[r.Key])
+				if value != "" && !(r.Key == model.LabelZone && value == model.NoZone) {
 					values[value] = true
 				}
 			}

@@ -90,3 +90,21 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestWidenNamesZeroAsValue: 0 stands for no zone, and for itself elsewhere.
+func TestWidenNamesZeroAsValue(t *testing.T) {
+	const gpus = "karpenter.azure.com/sku-gpu-count"
+	size := func(count, zone string) model.InstanceType {
+		return model.InstanceType{
+			Labels:    map[string]string{gpus: count},
+			Offerings: []model.Offering{{Zone: zone, Labels: map[string]string{model.LabelZone: zone}}},
+		}
+	}
+	p := &model.Problem{Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{size("0", "r-1"), size("1", model.NoZone)}}}}
+	for key, want := range map[string]string{gpus: "there are 0, 1.", model.LabelZone: "there are r-1."} {
+		pool := &model.Pool{Name: "p", Requirements: model.Requirements{{Key: key, Operator: model.In, Values: []string{"7"}}}}
+		if got := widen(p, pool); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q at its end", key, got, want)
+		}
+	}
+}

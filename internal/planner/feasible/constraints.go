@@ -64,6 +64,9 @@ func nodeAffinity() rule[NodeAffinity] {
 		changes: (*Space).requirementsMissing,
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
+			if a.contradicts(want.Key) {
+				return Miss{have, want.String(), fmt.Sprintf("Correct what the pod asks for on %s: no value meets all of it.", want.Key)}
+			}
 			return Miss{have, want.String(), at.labelFix(want)}
 		},
 	}
@@ -261,7 +264,10 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	if o.Net[dim]+overhead[dim] == 0 && dim < s.Dims.Axes {
 		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.Dims.axisName(dim))
 	}
-	if dim < s.Dims.Axes {
+	switch {
+	case dim == model.EphemeralStorage:
+		miss.Fix = diskFix(size[dim])
+	case dim < s.Dims.Axes:
 		if most := s.asked.largest()[dim]; most > 0 && size[dim] > most {
 			miss.Fix = fmt.Sprintf("Lower the request: the largest machine on sale has %s.", s.Dims.format(dim, most))
 		}
@@ -273,6 +279,19 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 		miss.Have += " after " + strings.TrimSpace(s.Dims.format(dim, overhead[dim])) + " for DaemonSets"
 	}
 	return miss
+}
+
+// largestDisk is what pods may use of a machine with the largest system disk that an
+// AKSNodeClass allows: of 2048 GB, the kubelet keeps a tenth free.
+const largestDisk = 2048e9 / 10 * 9
+
+// diskFix says what helps where a machine has too little ephemeral storage.
+func diskFix(want int64) string {
+	if want > largestDisk {
+		return fmt.Sprintf("Lower the request: with the largest spec.osDiskSizeGB of an AKSNodeClass, 2048, a machine has %s.",
+			model.FormatAmount(model.EphemeralStorage, largestDisk))
+	}
+	return "Raise spec.osDiskSizeGB of the AKSNodeClass, which sets it (2048 at most), or lower the request."
 }
 
 // exhausted compares what a machine takes with what is left of the first line of the

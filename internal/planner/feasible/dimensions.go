@@ -143,7 +143,7 @@ func (d *Dimensions) format(dim int, v int64) string {
 	if dim >= d.Axes {
 		return fmt.Sprintf("%s disks %d", d.Drivers[dim-d.Axes], v)
 	}
-	return d.axisName(dim) + " " + model.FormatAmount(dim, v)
+	return d.axisName(dim) + " " + d.names.Amount(dim, v)
 }
 
 // Vectors of this family have one amount per dimension of a Space, or per dimension

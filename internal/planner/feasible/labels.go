@@ -291,6 +291,30 @@ type NodeAffinity struct {
 	Any []model.Requirements
 }
 
+// contradicts reports whether the rules name values of a label of which none meets all of them,
+// whatever machines have.
+func (a NodeAffinity) contradicts(key string) bool {
+	named := false
+	possible := func(value string) bool {
+		meets := func(rs model.Requirements) bool {
+			return !slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == key && !r.Matches(value, true) })
+		}
+		return meets(a.All) && (len(a.Any) == 0 || slices.ContainsFunc(a.Any, meets))
+	}
+	for _, rs := range append([]model.Requirements{a.All}, a.Any...) {
+		for _, r := range rs {
+			if r.Key != key || r.Operator != model.In {
+				continue
+			}
+			named = true
+			if slices.ContainsFunc(r.Values, possible) {
+				return false
+			}
+		}
+	}
+	return named
+}
+
 // NodeAffinityOf returns the rules of a class. The places of its volumes are not
 // part of them: spread counting does not look at those.
 func NodeAffinityOf(c *model.PodClass) NodeAffinity {
