@@ -39,7 +39,6 @@ type Loop struct {
 	admission    *admission
 	drafter      *drafter
 	solve        func(*model.Problem) *model.Plan
-	planned      func(*model.Problem, *model.Plan) // is told of plans; may be nil
 	applier      *applier
 	reporter     *reporter
 
@@ -50,7 +49,7 @@ type Loop struct {
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
 func NewLoop(cfg Config) *Loop {
 	l := &Loop{
-		clock: cfg.Clock, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve, planned: cfg.Planned,
+		clock: cfg.Clock, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
 		batch:        cfg.Batch,
 		pods:         NewExpectedPods(cfg.Clock),
 		expected:     newExpectedClaims(&cfg),
@@ -178,9 +177,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	done := l.metrics.Planning(l.clock, id, in.input.Problem)
 	plan := l.solve(in.input.Problem)
 	took := l.clock.Since(start)
-	if l.planned != nil {
-		l.planned(in.input.Problem, plan)
-	}
+	l.reporter.planned(in.input.Problem, plan)
 	done(unschedulablePods(in, plan))
 	decision.Plan, decision.At, decision.Took = id, start, took
 	decision.Pods, decision.Pending = in.input.Problem.PodCount(), unschedulablePods(in, plan)

@@ -536,7 +536,7 @@ func TestPodsReplannedOnlyWhenNodeIsDeleting(t *testing.T) {
 }
 
 // Karpenter's mirror is empty when the first plan of a start is made.
-func TestPodsOfDeletedNodesAreReplannedBeforeKarpentersMirrorKnows(t *testing.T) {
+func TestPodsOfDeletedNodesAreReplannedAtOnce(t *testing.T) {
 	for _, claimed := range []bool{false, true} {
 		node := readyNode("leaving")
 		node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}

@@ -48,7 +48,16 @@ type reporter struct {
 	said verdicts
 	// decided is told of each round; nil when it does not matter.
 	decided func(snapshot.Decision)
+	// tell is told of each plan; nil when it does not matter.
+	tell    func(*model.Problem, *model.Plan)
 	buffers buffers
+}
+
+// planned passes on a plan.
+func (r *reporter) planned(p *model.Problem, plan *model.Plan) {
+	if r.tell != nil {
+		r.tell(p, plan)
+	}
 }
 
 // decide ends a round: it passes on what was decided.
@@ -67,8 +76,8 @@ func newReporter(cfg *Config) *reporter {
 		recorder: cfg.Recorder, cluster: cfg.Cluster, metrics: cfg.Metrics,
 		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
 		leftOut:   map[string]string{},
-		decided:   cfg.Decided,
-		buffers:   buffers{mirror: cfg.Mirror, told: cfg.Buffered},
+		decided:   cfg.Decided, tell: cfg.Planned,
+		buffers: buffers{mirror: cfg.Mirror, told: cfg.Buffered},
 	}
 }
 
