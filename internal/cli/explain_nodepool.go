@@ -74,12 +74,13 @@ func (c *explainCommand) explainPool(ctx context.Context, name string) error {
 func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) (*story, bool, error) {
 	s := &story{Lines: []string{}}
 	nothing := ""
+	fleet := m.read.store.Snapshot()
+	static := m.read.static(name)
 	for _, l := range m.input.Problem.LeftOut {
-		if l.Pool == name {
+		if l.Pool == name && !static {
 			nothing, s.Fix = l.Message, reasonNamed(string(l.Reason)).Fix
 		}
 	}
-	fleet := m.read.store.Snapshot()
 	views, err := fleet.Views(ctx, m.source)
 	if err != nil {
 		return nil, false, err
@@ -109,6 +110,9 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 		nothing = cmp.Or(nothing, m.describeBuying(s, &m.input.Problem.Pools[at]))
 	}
 	s.Verdict = "NodePool " + name + " buys."
+	if static {
+		s.Verdict = fmt.Sprintf("NodePool %s keeps %s (spec.replicas), and buys for no pod.", name, plural(int(*m.read.pools[name].Spec.Replicas), "node"))
+	}
 	if nothing != "" {
 		s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(nothing, "."))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
@@ -392,13 +393,20 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 	return nil
 }
 
+// static reports whether a NodePool keeps a fixed number of nodes: that it buys for no pod is
+// what it is for. One that cannot be is told as others are.
+func (p *planInput) static(name string) bool {
+	np := p.pools[name]
+	return np != nil && np.Spec.Replicas != nil && kube.Pool(np).Invalid == ""
+}
+
 // talk says what is wrong with the input, and what was assumed.
 func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source) {
 	for _, err := range p.problems {
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}
 	for _, l := range leftOut {
-		if !p.saidOf(l.Pool) {
+		if !p.saidOf(l.Pool) && !p.static(l.Pool) {
 			fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
 		}
 	}

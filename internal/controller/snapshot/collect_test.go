@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -26,6 +27,27 @@ func (s *shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	return &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
 		Name: "Standard_D4s_v5", Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.OnDemand, Price: s.price, Available: true}},
 	}}}, nil
+}
+
+// That a static NodePool buys for no pod is what it is for, and why it cannot be is not.
+func TestStaticNodePoolsThatBuyForNoPodAreNotComplainedOf(t *testing.T) {
+	for invalid, want := range map[string]string{"": "", "spec.limits: got cpu": "spec.limits: got cpu"} {
+		store := fleet.NewStore()
+		store.Put(&fleet.Pool{Name: "fixed", NodeLimit: -1, Ready: true, Static: true, Replicas: 2, Invalid: invalid})
+		decisions := &Decisions{}
+		decisions.Decided(Decision{LeftOut: []model.LeftOut{{Pool: "fixed", Reason: model.ReasonNoPool, Message: cmp.Or(invalid, "it keeps a fixed number of nodes")}}})
+		collector := &Collector{
+			Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Market: func() Market { return Market{} }, Health: func() (string, string) { return "", "" },
+			Fleet: store.Snapshot, Decisions: decisions, Moves: &Moves{}, Catalogs: &shop{},
+		}
+		d := &Document{}
+		if err := collector.Collect(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Status.NodePools[0].Why; got != want {
+			t.Errorf("it buys nothing because %q, want %q", got, want)
+		}
+	}
 }
 
 // TestFleetAtRestIsSeldomLookedAt: what is told of it is the same as at the last look, until
