@@ -111,7 +111,8 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	}
 	s.Verdict = "NodePool " + name + " buys."
 	if static {
-		s.Verdict = fmt.Sprintf("NodePool %s keeps %s (spec.replicas), and buys for no pod.", name, plural(int(*m.read.pools[name].Spec.Replicas), "node"))
+		nodes := plural(int(*m.read.pools[name].Spec.Replicas), "node")
+		s.Verdict = fmt.Sprintf("NodePool %s keeps %s (spec.replicas), and buys for no pod.", name, nodes)
 	}
 	if nothing != "" {
 		s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(nothing, "."))

@@ -83,7 +83,10 @@ func (c *statusCommand) run(ctx context.Context) error {
 		if c.watch && command.IsTerminal(c.streams.Out) {
 			fmt.Fprint(c.streams.Out, "\x1b[H\x1b[2J")
 		}
-		screen := &statusScreen{clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out), offered: func(text string) string { return offeredIn(&c.streams, text) }}
+		screen := &statusScreen{
+			clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out),
+			offered: func(text string) string { return offeredIn(&c.streams, text) },
+		}
 		if _, err := io.WriteString(c.streams.Out, screen.String()); err != nil {
 			return err
 		}

@@ -327,8 +327,8 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 	return nil
 }
 
-// podsNamed are the pods of the one workload with a name: Kind namespace/name, namespace/name,
-// or the name alone of one in the namespace default.
+// podsNamed are the pods of the one workload with a name, with or without its kind before it,
+// and without the namespace where that is default.
 func podsNamed(read *planInput, name string) (map[model.PodRef]bool, error) {
 	owners, meant := map[string]bool{}, map[string]bool{}
 	of := map[model.PodRef]bool{}

@@ -254,11 +254,20 @@ func checkLedgerLabels(text string) error {
 	return nil
 }
 
+// hostAndPort are the parts of an address, both empty where it has no port.
+func hostAndPort(address string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", ""
+	}
+	return host, port
+}
+
 // endpoints refuses two endpoints that would listen on one port. Port 0 takes a free one.
 func (o *Options) endpoints() error {
-	host, port, err := net.SplitHostPort(o.MetricsBindAddress)
-	other, otherPort, otherErr := net.SplitHostPort(o.HealthProbeBindAddress)
-	if err != nil || otherErr != nil || port != otherPort || port == "0" {
+	host, port := hostAndPort(o.MetricsBindAddress)
+	other, otherPort := hostAndPort(o.HealthProbeBindAddress)
+	if port != otherPort || port == "" || port == "0" {
 		return nil
 	}
 	all := func(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }

@@ -214,12 +214,7 @@ func (e *expander) add(o client.Object) error {
 	case *batchv1.Job:
 		return e.addJob(o)
 	case *batchv1.CronJob:
-		if isTrue(o.Spec.Suspend) {
-			e.note("CronJob %s/%s: is suspended, its pods are not planned", o.Namespace, o.Name)
-		} else {
-			e.note("CronJob %s/%s: its %d pods are planned only when it is due (%s); --due plans them now",
-				o.Namespace, o.Name, jobPods(&o.Spec.JobTemplate.Spec, 0), o.Spec.Schedule)
-		}
+		e.noteCronJob(o)
 		return nil
 	case *v1.NodePool:
 		p := o.DeepCopy()
@@ -240,13 +235,33 @@ func (e *expander) add(o client.Object) error {
 		return e.buffers.add(o)
 	case *unstructured.Unstructured:
 		e.out.Objects = append(e.out.Objects, o)
-		if o.GetKind() == "ResourceQuota" && o.GetAPIVersion() == "v1" {
-			e.note("ResourceQuota %s: is not applied, pods beyond it are planned, too", qualified(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault), o.GetName()))
-		}
+		e.noteQuota(o)
 		return e.addForeign(o)
 	}
 	e.out.Objects = append(e.out.Objects, o)
 	return nil
+}
+
+// noteCronJob says that the pods of a CronJob are not planned, and why.
+func (e *expander) noteCronJob(o *batchv1.CronJob) {
+	if isTrue(o.Spec.Suspend) {
+		e.note("CronJob %s/%s: is suspended, its pods are not planned", o.Namespace, o.Name)
+		return
+	}
+	n := jobPods(&o.Spec.JobTemplate.Spec, 0)
+	pods := fmt.Sprintf("its %d pods are", n)
+	if n == 1 {
+		pods = "its pod is"
+	}
+	e.note("CronJob %s/%s: %s planned only when it is due (%s); --due does so now", o.Namespace, o.Name, pods, o.Spec.Schedule)
+}
+
+// noteQuota says that a ResourceQuota of a file bounds nothing.
+func (e *expander) noteQuota(o *unstructured.Unstructured) {
+	if o.GetKind() == "ResourceQuota" && o.GetAPIVersion() == "v1" {
+		name := qualified(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault), o.GetName())
+		e.note("ResourceQuota %s: is not applied, pods beyond it are planned, too", name)
+	}
 }
 
 // addForeign adds the pods of an object of a kind that nap does not know, unless the

@@ -27,7 +27,8 @@ func (c *refusal) resources() {
 	for _, name := range slices.Sorted(maps.Keys(together)) {
 		sum := together[name]
 		if whole, set := c.spec.Resources.Requests[name]; set && sum.Cmp(whole) > 0 {
-			c.fail("spec.resources.requests[%s]: got %s, must be at least what the containers ask for together, %s", name, whole.String(), sum.String())
+			c.fail("spec.resources.requests[%s]: got %s, must be at least what the containers ask for together, %s",
+				name, whole.String(), sum.String())
 		}
 	}
 	for i := range c.spec.Containers {
@@ -73,19 +74,16 @@ func (c *refusal) amount(name corev1.ResourceName, list corev1.ResourceList, fie
 			c.fail("%s[%s]: got %s, must be a whole number", field, name, quantity.String())
 		}
 	case !nativeResource(name):
-		c.fail("%s[%s]: there is no such resource, allowed: cpu, memory, ephemeral-storage, hugepages-SIZE, or a name with a domain such as nvidia.com/gpu",
-			field, name)
+		c.fail("%s[%s]: there is no such resource, allowed: cpu, memory, ephemeral-storage, hugepages-SIZE, "+
+			"or a name with a domain such as nvidia.com/gpu", field, name)
 	}
 }
 
 // nativeResource reports whether a resource is one of Kubernetes' own that containers can ask
 // for.
 func nativeResource(name corev1.ResourceName) bool {
-	switch name {
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-		return true
-	}
-	return isHugePages(name) || strings.Contains(string(name), "/") && strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+	own := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+	return slices.Contains(own, name) || isHugePages(name) || strings.Contains(string(name), "/") && strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // isExtended reports whether a resource has a domain of its own, as devices have.

@@ -102,7 +102,7 @@ func (l *linter) say(code Code, fix, format string, args ...any) {
 func (l *linter) look() {
 	p := &l.pools[l.at]
 	for _, budget := range p.Disruption.Unreadable {
-		l.say(UnreadableBudget, "Correct the schedule: minute, hour, day of the month, month, day of the week, as cron has them, in UTC.",
+		l.say(UnreadableBudget, "Correct the schedule: minute, hour, day of a month, month and weekday, as cron has them, in UTC.",
 			"has a budget that cannot be read, so no node is disrupted: %s", budget)
 	}
 	if p.Invalid != "" {
