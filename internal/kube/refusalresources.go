@@ -83,7 +83,8 @@ func (c *refusal) amount(name corev1.ResourceName, list corev1.ResourceList, fie
 // for.
 func nativeResource(name corev1.ResourceName) bool {
 	own := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
-	return slices.Contains(own, name) || isHugePages(name) || strings.Contains(string(name), "/") && strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+	return slices.Contains(own, name) || isHugePages(name) ||
+		strings.Contains(string(name), "/") && strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // isExtended reports whether a resource has a domain of its own, as devices have.
