@@ -58,7 +58,7 @@ type Cluster struct {
 	// As and AsGroups are the user and the groups to impersonate.
 	As       string
 	AsGroups []string
-	// RequestTimeout is how long one request may take; 0 means no limit.
+	// RequestTimeout is how long the answer to a request may take to begin; 0 means no limit.
 	RequestTimeout time.Duration
 }
 
@@ -71,7 +71,7 @@ func (c *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Context, "context", "", "the context of the kubeconfig (default: its current one)")
 	flags.StringVar(&c.As, "as", "", "the user to impersonate")
 	flags.StringArrayVar(&c.AsGroups, "as-group", nil, "a group to impersonate (repeatable)")
-	flags.DurationVar(&c.RequestTimeout, "request-timeout", requestTimeout, "how long one request to the API server may take; 0 for no limit")
+	flags.DurationVar(&c.RequestTimeout, "request-timeout", requestTimeout, "how long the API server may take to begin an answer; 0 for no limit")
 }
 
 // Chosen reports whether a flag says which cluster.
@@ -111,27 +111,47 @@ func (c *Cluster) Config(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = c.RequestTimeout
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{ctx, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{ctx, c.RequestTimeout, next} })
 	config.Impersonate = rest.ImpersonationConfig{UserName: c.As, Groups: c.AsGroups}
 	return config, nil
 }
 
-// bounded ends requests with a context. The libraries' discovery does not ask the context of
-// the call that needs it.
+// bounded ends requests with a context, and those whose answer does not begin within a time:
+// the whole of a large list, or what is followed, may take longer. The libraries' discovery
+// does not ask the context of the call that needs it.
 type bounded struct {
-	ctx  context.Context
-	next http.RoundTripper
+	ctx    context.Context
+	within time.Duration // 0 means no limit
+	next   http.RoundTripper
 }
+
+// errSilent is the end of a request whose answer has not begun in time. It is a timeout, as
+// those of package net are.
+type errSilent struct{}
+
+func (errSilent) Error() string { return "the answer has not begun in time" }
+
+// Timeout makes it one to those who ask.
+func (errSilent) Timeout() bool { return true }
+
+// Temporary is part of net.Error.
+func (errSilent) Temporary() bool { return false }
 
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context())
-	stop := context.AfterFunc(b.ctx, cancel)
-	end := func() { stop(); cancel() }
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(b.ctx, func() { cancel(b.ctx.Err()) })
+	end := func() { stop(); cancel(nil) }
+	if b.within > 0 {
+		timer := time.AfterFunc(b.within, func() { cancel(errSilent{}) })
+		defer timer.Stop()
+	}
 	response, err := b.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
+		if (context.Cause(ctx) == errSilent{}) {
+			return nil, errSilent{}
+		}
 		return nil, err
 	}
 	response.Body = &body{response.Body, end}
