@@ -71,7 +71,8 @@ func (c *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Context, "context", "", "the context of the kubeconfig (default: its current one)")
 	flags.StringVar(&c.As, "as", "", "the user to impersonate")
 	flags.StringArrayVar(&c.AsGroups, "as-group", nil, "a group to impersonate (repeatable)")
-	flags.DurationVar(&c.RequestTimeout, "request-timeout", requestTimeout, "how long the API server may take to begin an answer; 0 for no limit")
+	flags.DurationVar(&c.RequestTimeout, "request-timeout", requestTimeout,
+		"how long the API server may take to begin an answer; 0 for no limit")
 }
 
 // Chosen reports whether a flag says which cluster.
@@ -149,8 +150,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
-		if (context.Cause(ctx) == errSilent{}) {
-			return nil, errSilent{}
+		if silent := (errSilent{}); errors.Is(context.Cause(ctx), silent) {
+			return nil, silent
 		}
 		return nil, err
 	}
