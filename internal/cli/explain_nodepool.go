@@ -75,7 +75,7 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	s := &story{Lines: []string{}}
 	nothing := ""
 	fleet := m.read.store.Snapshot()
-	static := m.read.static(name)
+	static := isStatic(m.read.pools[name])
 	for _, l := range m.input.Problem.LeftOut {
 		if l.Pool == name && !static {
 			nothing, s.Fix = l.Message, reasonNamed(string(l.Reason)).Fix

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -393,10 +395,9 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 	return nil
 }
 
-// static reports whether a NodePool keeps a fixed number of nodes: that it buys for no pod is
-// what it is for. One that cannot be is told as others are.
-func (p *planInput) static(name string) bool {
-	np := p.pools[name]
+// isStatic reports whether a NodePool, which may be nil, keeps a fixed number of nodes: that it
+// buys for no pod is what it is for. One that cannot be is told as others are.
+func isStatic(np *v1.NodePool) bool {
 	return np != nil && np.Spec.Replicas != nil && kube.Pool(np).Invalid == ""
 }
 
@@ -406,7 +407,7 @@ func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}
 	for _, l := range leftOut {
-		if !p.saidOf(l.Pool) && !p.static(l.Pool) {
+		if !p.saidOf(l.Pool) && !isStatic(p.pools[l.Pool]) {
 			fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
 		}
 	}
