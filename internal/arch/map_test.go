@@ -16,8 +16,8 @@ var (
 	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):`)
 )
 
-// Every room has its words in the map: its folder's name is there, and says enough, since no
-// two rooms that a newcomer looks for are called alike.
+// Every room has its words in the map: its folder's name is there. Of rooms of one name, such as
+// nodeclass, one that is there is enough.
 func TestMapNamesEveryRoom(t *testing.T) {
 	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
 	if err != nil {

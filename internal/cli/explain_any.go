@@ -298,7 +298,7 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 	out := &story{Lines: []string{}}
 	switch {
 	case first != nil:
-		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+stay(waiting), first.words.Why)
+		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+" "+verbFor(waiting, "stays"), first.words.Why)
 		out.Nearest, out.Fix, out.words = first.Nearest, first.Fix, first.words
 		out.Remedies, out.Commands = first.Remedies, first.Commands
 	case placed != nil:
@@ -307,7 +307,7 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 		out.Verdict = fmt.Sprintf("%s: all %s run.", owner, plural(len(refs), "pod"))
 	}
 	if running > 0 && running < len(refs) {
-		out.say("%d %s", running, verb(running, "runs"))
+		out.say("%d %s", running, verbFor(running, "runs"))
 	}
 	for _, where := range sortedByCount(places) {
 		out.say("%d x %s", places[where], severally(places[where], strings.TrimSuffix(where, ".")))
@@ -318,10 +318,13 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 	return out, first != nil, nil
 }
 
-// verb is the verb of a sentence about so many, of which the form for one is given.
-func verb(n int, one string) string {
-	if n == 1 {
+// verbFor is the verb of a sentence about so many, of which the form for one is given.
+func verbFor(n int, one string) string {
+	switch {
+	case n == 1:
 		return one
+	case one == "is":
+		return "are"
 	}
 	return strings.TrimSuffix(one, "s")
 }
@@ -329,7 +332,7 @@ func verb(n int, one string) string {
 // severally is what is said of one pod, said of so many: it begins with the verb.
 func severally(n int, said string) string {
 	first, rest, _ := strings.Cut(said, " ")
-	return verb(n, first) + " " + rest
+	return verbFor(n, first) + " " + rest
 }
 
 // sortedByCount are the keys, the most frequent first.

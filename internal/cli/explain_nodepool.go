@@ -75,9 +75,14 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	s := &story{Lines: []string{}}
 	nothing := ""
 	fleet := m.read.store.Snapshot()
-	static := isStatic(m.read.pools[name])
+	s.Verdict = "NodePool " + name + " buys."
 	for _, l := range m.input.Problem.LeftOut {
-		if l.Pool == name && !static {
+		switch {
+		case l.Pool != name:
+		case l.Static:
+			nodes := plural(int(*m.read.pools[name].Spec.Replicas), "node")
+			s.Verdict = fmt.Sprintf("NodePool %s keeps %s (spec.replicas), and buys for no pod.", name, nodes)
+		default:
 			nothing, s.Fix = l.Message, reasonNamed(string(l.Reason)).Fix
 		}
 	}
@@ -108,11 +113,6 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	}
 	if at := slices.IndexFunc(m.input.Problem.Pools, func(pool model.Pool) bool { return pool.Name == name }); at >= 0 {
 		nothing = cmp.Or(nothing, m.describeBuying(s, &m.input.Problem.Pools[at]))
-	}
-	s.Verdict = "NodePool " + name + " buys."
-	if static {
-		nodes := plural(int(*m.read.pools[name].Spec.Replicas), "node")
-		s.Verdict = fmt.Sprintf("NodePool %s keeps %s (spec.replicas), and buys for no pod.", name, nodes)
 	}
 	if nothing != "" {
 		s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(nothing, "."))

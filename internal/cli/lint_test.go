@@ -19,6 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/controller/advice"
 	"github.com/nodeautoprovision/nap/internal/controller/event"
+	napkube "github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/poollint"
 )
@@ -87,7 +88,7 @@ func TestControllerAdvisesInTheWordsOfLint(t *testing.T) {
 	told := poolRecorder{}
 	loop := &advice.Loop{
 		Kube: kube, Recorder: told, Clock: clocktesting.NewFakeClock(time.Now()), Catalogs: source,
-		Manages:      func(*v1.NodePool) bool { return true },
+		Manages:      func(p *v1.NodePool) bool { return napkube.CheckManaged(p) == nil },
 		Excluded:     func(context.Context, *v1.NodePool) func(string) string { return source.Excluded },
 		Subscription: func() poollint.Subscription { return poollint.Subscription{} }, Market: func() uint64 { return 0 },
 	}

@@ -11,13 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
@@ -394,19 +392,13 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 	return nil
 }
 
-// isStatic reports whether a NodePool, which may be nil, keeps a fixed number of nodes: that it
-// buys for no pod is what it is for. One that cannot be is told as others are.
-func isStatic(np *v1.NodePool) bool {
-	return np != nil && np.Spec.Replicas != nil && kube.Pool(np).Invalid == ""
-}
-
 // talk says what is wrong with the input, and what was assumed.
 func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source) {
 	for _, err := range p.problems {
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}
 	for _, l := range leftOut {
-		if !p.saidOf(l.Pool) && !isStatic(p.pools[l.Pool]) {
+		if !p.saidOf(l.Pool) && !l.Static {
 			fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
 		}
 	}

@@ -76,7 +76,7 @@ func (t *planTable) change() {
 	fmt.Fprintf(&t.out, "Evictions: %s.\n", plural(m.Evictions, "pod"))
 	t.proof()
 	if s.Unschedulable > 0 {
-		pending := t.style.ink.red(plural(s.Unschedulable, "pod") + stay(s.Unschedulable) + " pending")
+		pending := t.style.ink.red(plural(s.Unschedulable, "pod") + " " + verbFor(s.Unschedulable, "stays") + " pending")
 		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), pending)
 	}
 }

@@ -83,7 +83,7 @@ func (s *podScope) keep(m *madePlan) {
 		placed += count(r.Existing[i].Pods)
 	}
 	pending := len(r.Unschedulable)
-	r.scope = fmt.Sprintf("Pods %s: %s a place, %s pending.", s.words(), get(placed), plural(pending, "pod")+stay(pending))
+	r.scope = fmt.Sprintf("Pods %s: %s a place, %s pending.", s.words(), get(placed), plural(pending, "pod")+" "+verbFor(pending, "stays"))
 	if len(r.Nodes) > 0 {
 		r.scope += fmt.Sprintf("\n%d of %s take some of them.", len(r.Nodes), plural(nodes, "new node"))
 	}

@@ -86,7 +86,7 @@ func (t *planTable) String() string {
 	}
 	if t.moves != nil && len(t.moves.Stays) > 0 {
 		n := len(t.moves.Stays)
-		fmt.Fprintf(&t.out, "\n%s; nap plan --consolidate says why\n", plural(n, "node")+stay(n))
+		fmt.Fprintf(&t.out, "\n%s; nap plan --consolidate says why\n", plural(n, "node")+" "+verbFor(n, "stays"))
 	}
 	return t.out.String()
 }
@@ -124,7 +124,7 @@ func (t *planTable) headline() {
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
-		pending := t.style.ink.red(plural(s.Unschedulable, "pod") + stay(s.Unschedulable) + " pending")
+		pending := t.style.ink.red(plural(s.Unschedulable, "pod") + " " + verbFor(s.Unschedulable, "stays") + " pending")
 		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), pending)
 	}
 }
@@ -419,11 +419,4 @@ func get(n int) string {
 		return "1 pod gets"
 	}
 	return fmt.Sprintf("%d pods get", n)
-}
-
-func stay(n int) string {
-	if n == 1 {
-		return " stays"
-	}
-	return " stay"
 }

@@ -60,12 +60,14 @@ type closedWhy struct {
 	reason model.Reason
 	// message does not name the NodePool.
 	message string
+	// static is as in model.LeftOut.
+	static bool
 }
 
 // leaveOut lets a NodePool buy nothing.
 func (c *poolCatalogs) leaveOut(p *Pool, why closedWhy) {
 	c.leftOut = append(c.leftOut, model.LeftOut{
-		Pool: p.Name, Reason: why.reason, Message: why.message, Requirements: p.Requirements, Taints: p.Taints,
+		Pool: p.Name, Reason: why.reason, Message: why.message, Static: why.static, Requirements: p.Requirements, Taints: p.Taints,
 	})
 }
 
@@ -73,13 +75,14 @@ func (c *poolCatalogs) leaveOut(p *Pool, why closedWhy) {
 func (p *Pool) closed() closedWhy {
 	switch {
 	case p.Invalid != "":
-		return closedWhy{model.ReasonPoolInvalid, p.Invalid}
+		return closedWhy{reason: model.ReasonPoolInvalid, message: p.Invalid}
 	case p.Deleting:
-		return closedWhy{model.ReasonNoPool, "it is being deleted"}
+		return closedWhy{reason: model.ReasonNoPool, message: "it is being deleted"}
 	case p.Static:
-		return closedWhy{model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
+		const message = "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"
+		return closedWhy{reason: model.ReasonNoPool, message: message, static: true}
 	case !p.Ready:
-		return closedWhy{model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
+		return closedWhy{reason: model.ReasonNoPool, message: "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
 	}
 	return closedWhy{}
 }
@@ -89,7 +92,7 @@ func pausedWhy(paused string) closedWhy {
 	if paused == "" {
 		return closedWhy{}
 	}
-	return closedWhy{model.ReasonPoolPaused, paused}
+	return closedWhy{reason: model.ReasonPoolPaused, message: paused}
 }
 
 // catalogFault is why a NodePool cannot buy from its catalogue; err is the error of reading
@@ -97,9 +100,9 @@ func pausedWhy(paused string) closedWhy {
 func catalogFault(catalog *Catalog, err error) closedWhy {
 	switch {
 	case err != nil:
-		return closedWhy{model.ReasonPoolInvalid, fmt.Sprintf("its catalogue cannot be read: %v", err)}
+		return closedWhy{reason: model.ReasonPoolInvalid, message: fmt.Sprintf("its catalogue cannot be read: %v", err)}
 	case catalog == nil || len(catalog.InstanceTypes) == 0:
-		return closedWhy{model.ReasonPoolInvalid, "its node class offers no instance types"}
+		return closedWhy{reason: model.ReasonPoolInvalid, message: "its node class offers no instance types"}
 	}
 	return closedWhy{}
 }

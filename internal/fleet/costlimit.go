@@ -47,7 +47,7 @@ func (c *poolCatalogs) leaveOutUncounted(pools []*Pool, nodes *clusterNodes) {
 			continue
 		}
 		if _, unknown := nodes.costOf(p.Name); unknown != "" {
-			c.leaveOut(p, closedWhy{model.ReasonCostLimit, fmt.Sprintf(
+			c.leaveOut(p, closedWhy{reason: model.ReasonCostLimit, message: fmt.Sprintf(
 				"what node %s costs is not known, so neither is what the limit of %s leaves", unknown, *p.CostLimit)})
 		}
 	}

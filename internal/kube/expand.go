@@ -503,7 +503,7 @@ func defaultPodResources(s *corev1.PodSpec) {
 			delete(limits, name)
 		}
 	}
-	whole.Limits = withMissing(whole.Limits, limits)
+	whole.Limits = fill(whole.Limits, limits)
 	if len(whole.Limits) == 0 {
 		return
 	}
@@ -513,7 +513,7 @@ func defaultPodResources(s *corev1.PodSpec) {
 			delete(requests, name)
 		}
 	}
-	whole.Requests = withMissing(whole.Requests, requests)
+	whole.Requests = fill(whole.Requests, requests)
 	defaultRequests(whole)
 }
 
@@ -522,22 +522,8 @@ func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// withMissing is a list with the amounts of another for what it does not name.
-func withMissing(list, others corev1.ResourceList) corev1.ResourceList {
-	for name, amount := range others {
-		if _, set := list[name]; set {
-			continue
-		}
-		if list == nil {
-			list = corev1.ResourceList{}
-		}
-		list[name] = amount
-	}
-	return list
-}
-
 func defaultRequests(r *corev1.ResourceRequirements) {
-	r.Requests = withMissing(r.Requests, r.Limits)
+	r.Requests = fill(r.Requests, r.Limits)
 }
 
 func withNameLabel(n *corev1.Namespace) *corev1.Namespace {

@@ -55,6 +55,9 @@ type LeftOut struct {
 	Reason Reason
 	// Message says what is wrong, without the name of the NodePool.
 	Message string
+	// Static says that nothing is wrong: the NodePool keeps a fixed number of nodes, and buys
+	// for no pod.
+	Static bool
 	// Requirements and Taints are those of a [Pool].
 	Requirements Requirements
 	Taints       []Taint

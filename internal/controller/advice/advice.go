@@ -142,9 +142,6 @@ func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v
 	var out []poollint.Pool
 	for i := range pools {
 		p := &pools[i]
-		if kube.CheckManaged(p) != nil { // it is another controller's, which writes its conditions
-			continue
-		}
 		catalog, err := l.Catalogs.Catalog(ctx, p.Name)
 		if err != nil || catalog == nil {
 			continue

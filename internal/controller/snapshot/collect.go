@@ -120,11 +120,6 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	}
 	leftOut := c.Decisions.fill(d, now)
 	s.NodePools, s.OtherNodes = slices.Clone(state.pools), state.others
-	for _, p := range now.Pools() {
-		if p.Static && p.Invalid == "" { // that it buys for no pod is what it is for
-			delete(leftOut, p.Name)
-		}
-	}
 	for i := range s.NodePools {
 		s.NodePools[i].Why = leftOut[s.NodePools[i].Name]
 	}

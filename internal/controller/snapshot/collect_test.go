@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -29,13 +28,12 @@ func (s *shop) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	}}}, nil
 }
 
-// That a static NodePool buys for no pod is what it is for, and why it cannot be is not.
+// That a static NodePool buys for no pod is what it is for.
 func TestStaticNodePoolsThatBuyForNoPodAreNotComplainedOf(t *testing.T) {
-	for invalid, want := range map[string]string{"": "", "spec.limits: got cpu": "spec.limits: got cpu"} {
-		store := fleet.NewStore()
-		store.Put(&fleet.Pool{Name: "fixed", NodeLimit: -1, Ready: true, Static: true, Replicas: 2, Invalid: invalid})
-		decisions := &Decisions{}
-		decisions.Decided(Decision{LeftOut: []model.LeftOut{{Pool: "fixed", Reason: model.ReasonNoPool, Message: cmp.Or(invalid, "it keeps a fixed number of nodes")}}})
+	for static, want := range map[bool]string{true: "", false: "it is being deleted"} {
+		store, decisions := fleet.NewStore(), &Decisions{}
+		store.Put(&fleet.Pool{Name: "fixed", NodeLimit: -1, Static: true})
+		decisions.Decided(Decision{LeftOut: []model.LeftOut{{Pool: "fixed", Message: "it is being deleted", Static: static}}})
 		collector := &Collector{
 			Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Market: func() Market { return Market{} }, Health: func() (string, string) { return "", "" },
 			Fleet: store.Snapshot, Decisions: decisions, Moves: &Moves{}, Catalogs: &shop{},
@@ -45,7 +43,7 @@ func TestStaticNodePoolsThatBuyForNoPodAreNotComplainedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := d.Status.NodePools[0].Why; got != want {
-			t.Errorf("it buys nothing because %q, want %q", got, want)
+			t.Errorf("static: %t: it buys nothing because %q, want %q", static, got, want)
 		}
 	}
 }

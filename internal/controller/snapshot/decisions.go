@@ -123,7 +123,9 @@ func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
 	d.mu.Unlock()
 	leftOut := map[string]string{}
 	for _, l := range round.LeftOut {
-		leftOut[l.Pool] = l.Message
+		if !l.Static {
+			leftOut[l.Pool] = l.Message
+		}
 	}
 	if round.Plan != "" {
 		doc.Status.LastPlan = &v1alpha1.Plan{
