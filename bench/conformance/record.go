@@ -1,13 +1,10 @@
 package conformance
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/nodeautoprovision/nap/bench"
 )
 
 // Result is what came of one spec of a suite with one engine.
@@ -47,15 +44,8 @@ type Tally struct {
 // ReadRecord reads a record. A file that does not exist is an empty record.
 func ReadRecord(path string) (*Record, error) {
 	r := &Record{Specs: map[string][]string{}, API: map[string]Tally{}}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the record: %w", err)
-	}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("read the record %s: %w", path, err)
+	if err := bench.ReadRecord(path, r); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -63,11 +53,7 @@ func ReadRecord(path string) (*Record, error) {
 // Write writes the record, sorted, so that a diff shows what has changed.
 func (r *Record) Write(path string) error {
 	slices.SortFunc(r.Results, func(a, b Result) int { return strings.Compare(a.key(), b.key()) })
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("write the record: %w", err)
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return bench.WriteRecord(path, r)
 }
 
 func (r Result) key() string { return r.Suite + "\x00" + r.Spec + "\x00" + r.Engine }

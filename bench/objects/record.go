@@ -2,31 +2,18 @@ package objects
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/bench"
 )
 
 // Record is what the table of the page is made of.
 type Record []*Figures
 
 // ReadRecord reads a record. A file that does not exist is an empty record.
-func ReadRecord(path string) (Record, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the record of figures: %w", err)
-	}
-	var r Record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("read the record of figures %s: %w", path, err)
-	}
-	return r, nil
+func ReadRecord(path string) (r Record, err error) {
+	err = bench.ReadRecord(path, &r)
+	return r, err
 }
 
 // With has the figures in the place of those which it has of the same size and engine, in
@@ -41,10 +28,4 @@ func (r Record) With(f *Figures) Record {
 }
 
 // Write writes the record.
-func (r Record) Write(path string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("write the record of figures: %w", err)
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
+func (r Record) Write(path string) error { return bench.WriteRecord(path, r) }

@@ -1,12 +1,9 @@
 package race
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/bench"
 )
 
 // Record is the turns from which the table of the page is made. Turns of one course and
@@ -14,19 +11,9 @@ import (
 type Record []*Result
 
 // ReadRecord reads a record. A file that does not exist is an empty record.
-func ReadRecord(path string) (Record, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the record of turns: %w", err)
-	}
-	var r Record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("read the record of turns %s: %w", path, err)
-	}
-	return r, nil
+func ReadRecord(path string) (r Record, err error) {
+	err = bench.ReadRecord(path, &r)
+	return r, err
 }
 
 // With has the turns of a run in the place of those which it has of the same courses and
@@ -39,13 +26,7 @@ func (r Record) With(run []*Result) Record {
 }
 
 // Write writes the record in the order of the table.
-func (r Record) Write(path string) error {
-	text, err := json.MarshalIndent(inOrder(r), "", " ")
-	if err != nil {
-		return fmt.Errorf("write the record of turns: %w", err)
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
+func (r Record) Write(path string) error { return bench.WriteRecord(path, inOrder(r)) }
 
 // inOrder sorts turns by course and engine, and leaves the order of turns.
 func inOrder(turns []*Result) []*Result {
