@@ -104,7 +104,7 @@ func TestConvertLosesNoFieldOfAgentPools(t *testing.T) {
 		`"osType": null, "osSku": "Windows2022"`:                             {0, "agent pool a runs Windows and stays as it is"},
 		`"mode": null`:                                                       {0, nothing},
 		`"vmSize": null, "virtualMachinesProfile": null`:                     {1, "agent pool a: vmSize: got nothing, and virtualMachinesProfile.scale has no size either"},
-		`"count": "three"`:                                                   {1, "field count is of another type: got a string"},
+		`"count": "three"`:                                                   {1, "field count: got string, which is of another type"},
 		`"properties": {"vmSize": "Standard_D4s_v5", "hostGroupID": "/s/h"}`: {1, "agent pool a: hostGroupID: got /s/h"},
 	} {
 		text := `[{"name": "a", "mode": "User", "osType": "Linux", "vmSize": "Standard_D4s_v5", "count": 1, "eTag": "e", ` + field + `}]`
@@ -149,7 +149,7 @@ func TestConvertReadsAgentPoolsInEveryForm(t *testing.T) {
 	for text, want := range map[string]string{
 		`[` + pool + `]`: "does not tell the region of the agent pools: give --region",
 		`[{"name": "c", "agentPoolProfiles": [` + pool + `]}]`: "is a list of clusters, must be one of them: give what",
-		`"text"`: "is no object or list of objects: got a string: give what",
+		`"text"`: "got string, must be an object or a list of objects: give what",
 		`[]`:     "has no agentPoolProfiles: give what",
 		"\n":     "is empty: give what",
 	} {

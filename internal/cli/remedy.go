@@ -61,8 +61,8 @@ type adviser struct {
 	owner string
 	// waiting are all pods of the class that wait for the same reason.
 	waiting []model.PodRef
-	// settled is what the plan leaves, once a change was tried.
-	settled *model.Problem
+	// left is the problem that the plan leaves, once a change was tried.
+	left *model.Problem
 }
 
 // remedies are the changes that give the pod a place, the cheapest first.
@@ -168,10 +168,10 @@ func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (mod
 
 // plan plans one pod of the class with a change, on what the plan leaves.
 func (a *adviser) plan(change func(p *model.Problem, class *model.PodClass)) *model.Plan {
-	if a.settled == nil {
-		a.settled = settled(a.made.input.Problem, a.made.plan)
+	if a.left == nil {
+		a.left = afterPlan(a.made.input.Problem, a.made.plan)
 	}
-	p := *a.settled
+	p := *a.left
 	p.Pools = slices.Clone(p.Pools)
 	class := *a.class
 	class.Pods = class.Pods[:1]

@@ -8,10 +8,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// settled is the problem that a plan leaves, without pods to plan: its machines stand there
+// afterPlan is the problem that a plan leaves, without pods to plan: its machines stand there
 // with the pods that it puts on them, and what they take of limits and quotas is used. What
 // they take of capacity reservations is not.
-func settled(from *model.Problem, plan *model.Plan) *model.Problem {
+func afterPlan(from *model.Problem, plan *model.Plan) *model.Problem {
 	p := *from
 	p.Pools, p.Nodes, p.Quotas = slices.Clone(p.Pools), slices.Clone(p.Nodes), slices.Clone(p.Quotas)
 	p.Shapes = slices.Clone(p.Shapes)

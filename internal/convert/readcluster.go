@@ -137,9 +137,9 @@ func plainly(err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("field %s is of another type: got a %s", wrong.Field, wrong.Value)
+		return fmt.Errorf("field %s: got %s, which is of another type", wrong.Field, wrong.Value)
 	case errors.As(err, &wrong):
-		return fmt.Errorf("is no object or list of objects: got a %s", wrong.Value)
+		return fmt.Errorf("got %s, must be an object or a list of objects", wrong.Value)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("is not JSON (%w)", err)
 	}

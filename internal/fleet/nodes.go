@@ -162,9 +162,9 @@ type nodeDescriber struct {
 	features []string
 	// byDriver are as in model.Problem.
 	byDriver []string
-	// unclaimed are the NodePools by name where there is no NodeClaim at all, as in a file
+	// withoutClaims are the NodePools by name where there is no NodeClaim at all, as in a file
 	// without them; nil otherwise.
-	unclaimed map[string]*Pool
+	withoutClaims map[string]*Pool
 }
 
 // describe fills in the fields of a node that has its objects and nothing else.
@@ -172,7 +172,7 @@ func (d *nodeDescriber) describe(n *stateNode) {
 	switch {
 	case n.claim == nil:
 		n.describeUnmanaged()
-		if pool := d.unclaimed[n.pool]; pool != nil && !n.node.Initialized {
+		if pool := d.withoutClaims[n.pool]; pool != nil && !n.node.Initialized {
 			n.describeStarting(pool.StartupTaints)
 		}
 	case n.node == nil || !n.node.Registered:

@@ -167,7 +167,7 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 	}
 	nodes := joinNodes(s, &nodeDescriber{
 		catalogs: catalogs, drivers: s.drivers, own: opts.Own, showNames: podsNameNodes(s), features: featuresAsked(s),
-		byDriver: s.devices.resources(), unclaimed: s.unclaimed(),
+		byDriver: s.devices.resources(), withoutClaims: s.withoutClaims(),
 	})
 	catalogs.leaveOutUncounted(s.Pools(), nodes)
 	a := &assembly{

@@ -59,8 +59,8 @@ func (s *Snapshot) Claim(name string) *Claim {
 	return s.expected[name]
 }
 
-// unclaimed are the NodePools by name where there is no NodeClaim at all, nil otherwise.
-func (s *Snapshot) unclaimed() map[string]*Pool {
+// withoutClaims are the NodePools by name where there is no NodeClaim at all, nil otherwise.
+func (s *Snapshot) withoutClaims() map[string]*Pool {
 	if len(s.claims)+len(s.expected) > 0 {
 		return nil
 	}
