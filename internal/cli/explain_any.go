@@ -298,7 +298,8 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 	out := &story{Lines: []string{}}
 	switch {
 	case first != nil:
-		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+" "+verbFor(waiting, "stays"), first.words.Why)
+		out.Verdict = fmt.Sprintf("%s: %d of %s %s pending: %s.",
+			owner, waiting, plural(len(refs), "pod"), verbFor(waiting, "stays"), first.words.Why)
 		out.Nearest, out.Fix, out.words = first.Nearest, first.Fix, first.words
 		out.Remedies, out.Commands = first.Remedies, first.Commands
 	case placed != nil:
