@@ -133,9 +133,11 @@ func (f *fleet) openBudgets(ctx context.Context) error {
 
 func claimName(i int) string { return fmt.Sprintf("fleet-%05d", i) }
 
-// claims creates a NodeClaim for each machine. A controller launches them.
-func (f *fleet) claims(ctx context.Context) error {
-	return each(ctx, f.size.Nodes, func(ctx context.Context, i int) error {
+// claims creates the NodeClaims with the numbers from first to below last. A controller
+// launches them.
+func (f *fleet) claims(ctx context.Context, first, last int) error {
+	return each(ctx, last-first, func(ctx context.Context, i int) error {
+		i += first
 		in := func(key, value string) v1.NodeSelectorRequirementWithMinValues {
 			return v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 		}
@@ -167,15 +169,12 @@ func (f *fleet) build(ctx context.Context, log string) (*kubelets, error) {
 	if err := f.pools(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.claims(ctx); err != nil {
-		return nil, fmt.Errorf("create NodeClaims: %w", err)
-	}
 	c, err := f.lab.Run(ctx, "nap", log)
 	if err != nil {
 		return nil, err
 	}
 	k := newKubelets(f.kube, f.seen, f.version)
-	err = k.join(ctx, f.size.Nodes, setUpWithin)
+	err = k.join(ctx, f.size.Nodes, f.claims, setUpWithin)
 	c.Kill() // it would wait for machines, which never boot
 	if err == nil {
 		err = f.pods(ctx, k.names())

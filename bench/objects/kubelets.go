@@ -61,10 +61,15 @@ func (k *kubelets) names() []string {
 // machine that is busy with all of them, is given back.
 func enough(want int) int { return want * 95 / 100 }
 
-// join lets the machine of each NodeClaim join as soon as it is bought, until all nodes are
-// initialized, and enough of those that are wanted.
-func (k *kubelets) join(ctx context.Context, want int, within time.Duration) error {
-	late := time.After(within)
+// atOnce is how many machines are bought at once: where 5,000 came together, the control plane
+// and the controller on two cores took longer than a node may take to register.
+const atOnce = 400
+
+// join buys the wanted machines, some at a time, and lets each join as soon as it is bought,
+// until all nodes are initialized, and enough of those that are wanted. buy creates the
+// NodeClaims with the numbers from first to below last.
+func (k *kubelets) join(ctx context.Context, want int, buy func(ctx context.Context, first, last int) error, within time.Duration) error {
+	late, claimed := time.After(within), 0
 	for {
 		var claims v1.NodeClaimList
 		if err := k.seen.List(ctx, &claims); err != nil {
@@ -80,8 +85,14 @@ func (k *kubelets) join(ctx context.Context, want int, within time.Duration) err
 				bought = append(bought, c)
 			}
 		}
-		if initialized == len(claims.Items) && initialized >= enough(want) {
+		if claimed == want && initialized == len(claims.Items) && initialized >= enough(want) {
 			return nil
+		}
+		if next := min(want, initialized+atOnce); next > claimed {
+			if err := buy(ctx, claimed, next); err != nil {
+				return fmt.Errorf("create NodeClaims: %w", err)
+			}
+			claimed = next
 		}
 		if err := each(ctx, len(bought), func(ctx context.Context, i int) error { return k.register(ctx, bought[i]) }); err != nil {
 			return err

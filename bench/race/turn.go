@@ -159,6 +159,8 @@ func (t *turn) run(ctx context.Context) error {
 	if err := t.work(ctx, began); err != nil {
 		return err
 	}
+	// What comes later is bought for no pod that waits, but to save money.
+	bought := t.observer.look()
 	if err := sleep(ctx, settled); err != nil {
 		return err
 	}
@@ -169,8 +171,8 @@ func (t *turn) run(ctx context.Context) error {
 	r, s := t.result, t.observer.look()
 	r.CPU, r.Requests, r.AzureCalls = after.cpu-before.cpu, after.requests-before.requests, after.azure-before.azure
 	r.LongestWait = s.longestWait
-	if r.Bought = s.made; s.made > 0 {
-		r.FirstClaim, r.LastClaim, r.LastNode = s.first.Sub(began), s.last.Sub(began), s.lastReady.Sub(began)
+	if r.Bought = s.made; bought.made > 0 {
+		r.FirstClaim, r.LastClaim, r.LastNode = s.first.Sub(began), bought.last.Sub(began), s.lastReady.Sub(began)
 	}
 	machines, err := t.Azure.Machines(ctx)
 	if err != nil {

@@ -38,6 +38,10 @@ type planInputs struct {
 	// settled are pods that are not in the problem because the scheduler will find them a
 	// place, see settleUnjudged.
 	settled []model.PodRef
+	// lost says that pods have lost the places that were reserved for them, and movable are
+	// those that keep theirs on machines which are not ready.
+	lost    bool
+	movable movable
 	// kept are virtual pods that are not in the problem because a disruption is buying a
 	// place for them, and where they have room until then.
 	kept map[model.PodRef]string
@@ -97,6 +101,17 @@ func (in *planInputs) keepsPlace(ref model.PodRef, leaving map[string]bool) bool
 	}
 	in.kept[ref] = place
 	return true
+}
+
+// nominated are the pods that wait with a nomination, by their UIDs.
+func (in *planInputs) nominated() map[string]bool {
+	out := map[string]bool{}
+	for pod := range in.snapshot.Pods() {
+		if pod.Nominated != "" && pod.Wanted && pod.Node == "" {
+			out[pod.UID] = true
+		}
+	}
+	return out
 }
 
 // present returns the objects of those pods that still exist.

@@ -67,7 +67,7 @@ func NewLoop(cfg Config) *Loop {
 	l.gatherer.admission = l.admission
 	l.drafter = &drafter{newID: cfg.NewID, atAnyPrice: cfg.Purchases.AtAnyPrice}
 	if cfg.Settings.Nominations > 0 {
-		l.nominations = newNominations(cfg.Clients, cfg.Clock, cfg.Settings.Nominations)
+		l.nominations = newNominations(cfg.Clients, cfg.Mirror, cfg.Clock, cfg.Settings.Nominations)
 	}
 	l.applier = &applier{
 		clients: cfg.Clients, cluster: cfg.Cluster, clock: cfg.Clock, newID: cfg.NewID, wants: cfg.Mirror.Wants, expected: l.expected,
@@ -175,7 +175,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	}
 	start := l.clock.Now()
 	done := l.metrics.Planning(l.clock, id, in.input.Problem)
-	plan := l.solve(in.input.Problem)
+	plan := l.plan(in)
 	took := l.clock.Since(start)
 	l.reporter.planned(in.input.Problem, plan)
 	done(unschedulablePods(in, plan))
@@ -213,11 +213,12 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		l.reservations.end(l.nominations.takeWithdrawn())
 	}
 	l.reporter.begin(in)
-	kept := l.reservations.keep(in.input, l.pods.Quiet())
+	kept := l.reservations.keep(in.input, l.pods.Quiet(), in.nominated())
+	in.lost, in.movable = kept.lost, kept.movable
 	for claim, refs := range in.promised() {
-		kept[claim] = append(kept[claim], refs...)
+		kept.claims[claim] = append(kept.claims[claim], refs...)
 	}
-	for claim, refs := range kept {
+	for claim, refs := range kept.claims {
 		l.reporter.said.bound(refs, claim)
 	}
 	for _, pod := range l.reservations.takeTransferred() {
@@ -230,7 +231,7 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		return nil, err
 	}
 	l.reporter.reportFailed(ctx, in, failed)
-	l.reporter.reportUninitialized(in, kept, l.clock.Now())
+	l.reporter.reportUninitialized(in, kept.claims, l.clock.Now())
 	return in, nil
 }
 
@@ -266,6 +267,7 @@ func onReadyNodes(in *planInputs, plan *model.Plan) map[model.PodRef]string {
 // reserve remembers which pods have a place on a node that is on its way: one that
 // was ordered before and is not ready, or one whose claim has just been created.
 func (l *Loop) reserve(in *planInputs, plan *model.Plan, results []result) {
+	l.leaveReady(in, plan)
 	for _, placement := range plan.Placements {
 		if n := &in.input.Problem.Nodes[placement.Node]; n.Claim != "" && n.State != model.NodeReady {
 			l.reserveFor(in, in.input.Pods(placement.Pods), n.Claim)

@@ -39,6 +39,7 @@ import (
 type nominations struct {
 	*nominees
 	clients Clients
+	mirror  Mirror
 	// limit is how many requests there may be in a second.
 	limit flowcontrol.RateLimiter
 	// wake has one entry when something may be to write.
@@ -53,9 +54,9 @@ const nominateAtOnce = 16
 
 // newNominations writes at most so many nominations a second, and after a pause those of a
 // quarter of a second at once.
-func newNominations(clients Clients, clk clock.Clock, perSecond int) *nominations {
+func newNominations(clients Clients, mirror Mirror, clk clock.Clock, perSecond int) *nominations {
 	return &nominations{
-		nominees: newNominees(clk), clients: clients, wake: make(chan struct{}, 1),
+		nominees: newNominees(clk), clients: clients, mirror: mirror, wake: make(chan struct{}, 1),
 		limit: flowcontrol.NewTokenBucketRateLimiterWithClock(float32(perSecond), max(perSecond/4, nominateAtOnce), clk),
 	}
 }
@@ -67,7 +68,7 @@ func (n *nominations) promise(pod *fleet.Pod, claim string) {
 		kind = pod.OwnerUID + " " + pod.Spec.Key
 	}
 	key := types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}
-	n.put(types.UID(pod.UID), &nominee{key: key, requests: pod.Spec.Requests, kind: kind}, claim)
+	n.put(types.UID(pod.UID), &nominee{key: key, requests: pod.Spec.Requests, kind: kind, rules: spreadRules(pod)}, claim)
 	n.wakeUp()
 }
 
@@ -102,9 +103,16 @@ func claimOf(node *corev1.Node) string {
 }
 
 // release withdraws what was not taken up: of machines that have been ready long
-// enough for a scheduler that has come to rest.
+// enough for a scheduler that has come to rest, and sooner where other pods have taken the
+// room.
 func (n *nominations) release(quiet time.Duration) {
 	n.end(func(_ string, g *group) bool { return !g.ready.IsZero() && isOver(n.clock.Since(g.ready), quiet) })
+	if !n.anyReady(settleAtLeast) {
+		return
+	}
+	for _, pod := range n.mirror.Snapshot().Overbooked() {
+		n.endOn(types.UID(pod.UID), settleAtLeast)
+	}
 }
 
 // claimGone withdraws the promises of a machine that will never be, or is no

@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -333,5 +334,61 @@ func TestNominationsAreBounded(t *testing.T) {
 		if took := time.Since(began); took < time.Second || took > 3*time.Second {
 			t.Errorf("%d nominations beyond the first %d took %s, want one a second", 1, nominateAtOnce, took)
 		}
+	})
+}
+
+// What other pods have taken the room of is withdrawn as soon as the scheduler has had a moment: it keeps
+// the rest of the node from other pods.
+func TestNominationWithoutRoomIsWithdrawnEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		node := w.register(&claim, true)
+		w.wantNominations(node.Name, node.Name, node.Name)
+		other, _ := waitingPods(4, "1500m")[3].(*corev1.Pod)
+		other.Spec.NodeName, other.Status = node.Name, corev1.PodStatus{Phase: corev1.PodRunning}
+		w.create(other)
+		w.sync()
+		w.release(0)
+		w.wantNominations(node.Name, node.Name, node.Name, "")
+		time.Sleep(settleAtLeast)
+		w.release(0)
+		w.wantNominations(node.Name, node.Name, "", "")
+		w.sync()
+		w.plan()
+		w.wantClaims(2)
+	})
+}
+
+// A scheduler that takes a nomination back although the node is ready has found that the pod
+// does not pass there.
+func TestNominationRefusedByReadyNodeIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		node := w.register(&claim, true)
+		w.wantNominations(node.Name, node.Name, node.Name)
+		w.see(w.nominate("web-00", ""))
+		time.Sleep(nominatePause)
+		w.sendNominations()
+		w.wantNominations("", node.Name, node.Name)
+	})
+}
+
+// A request that has failed was not refused by the scheduler.
+func TestFailedNominationToReadyNodeIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		w.onStatusPatch = func(client.Object) error { return apierrors.NewInternalError(errors.New("down")) }
+		node := w.join(claim, "4")
+		w.update(types.NamespacedName{Name: node.Name}, node, func() {
+			node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: "c"}}
+		})
+		w.loop.nominations.observeNode(node)
+		if _, err := w.loop.nominations.send(w.ctx); err == nil {
+			t.Fatal("the requests went through")
+		}
+		w.onStatusPatch = nil
+		time.Sleep(nominatePause)
+		w.sendNominations()
+		w.wantNominations(node.Name, node.Name, node.Name)
 	})
 }

@@ -52,6 +52,8 @@ type nominee struct {
 	share float64
 	// kind is equal for pods that are alike in everything that the scheduler looks at.
 	kind string
+	// rules bound how many pods may be nominated for one node at once.
+	rules []spreadRule
 	// wanted says that a nomination is to be written: none has been, or the scheduler has
 	// taken it back.
 	wanted bool
@@ -59,6 +61,9 @@ type nominee struct {
 	// takes one back when it looks at the pod before the node is ready.
 	tries int
 	last  time.Time
+	// offered says that a nomination was written once the node was ready: if the
+	// scheduler takes that back, the pod does not pass there.
+	offered bool
 }
 
 // A nomination that the scheduler has taken back is repeated, until there have
@@ -164,10 +169,8 @@ func (n *nominees) next(limit int) []request {
 	}
 	var largest []dueNominee
 	for _, g := range n.groups {
-		for uid, p := range g.pods {
-			if g.node != "" && p.wanted && n.due(p) {
-				largest = keepLargest(largest, dueNominee{request{p.key, uid, g.node}, p.share}, limit-len(out))
-			}
+		for _, d := range n.dueOf(g) {
+			largest = keepLargest(largest, d, limit-len(out))
 		}
 	}
 	for _, l := range largest {
@@ -180,14 +183,49 @@ func (n *nominees) next(limit int) []request {
 type dueNominee struct {
 	request
 	share float64
+	rules []spreadRule
+}
+
+// dueOf are the nominations of a group that are to be written, as far as rules of spreading
+// let their pods pass together, in no order; mu is held.
+func (n *nominees) dueOf(g *group) []dueNominee {
+	if g.node == "" {
+		return nil
+	}
+	var due, ruled []dueNominee
+	for uid, p := range g.pods {
+		if !p.wanted || !n.due(p) {
+			continue
+		}
+		d := dueNominee{request{p.key, uid, g.node}, p.share, p.rules}
+		if len(p.rules) == 0 {
+			due = append(due, d)
+		} else {
+			ruled = append(ruled, d)
+		}
+	}
+	if len(ruled) == 0 {
+		return due
+	}
+	slices.SortFunc(ruled, compareDue)
+	room := g.spreadRoom(n.written)
+	for _, d := range ruled {
+		if room.take(d.rules) {
+			due = append(due, d)
+		}
+	}
+	return due
+}
+
+// compareDue puts the largest share first, and then orders by name.
+func compareDue(a, b dueNominee) int {
+	return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
 // keepLargest adds one to at most limit nominations, which are sorted, the largest share
 // first, and then by name.
 func keepLargest(sorted []dueNominee, one dueNominee, limit int) []dueNominee {
-	i, _ := slices.BinarySearchFunc(sorted, one, func(a, b dueNominee) int {
-		return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
-	})
+	i, _ := slices.BinarySearchFunc(sorted, one, compareDue)
 	if i >= limit {
 		return sorted
 	}
@@ -212,7 +250,7 @@ func (n *nominees) alike() bool {
 
 // due reports whether a pod may be nominated once more; mu is held.
 func (n *nominees) due(p *nominee) bool {
-	return p.tries < nominateTries && n.clock.Since(p.last) >= nominatePause
+	return p.tries < nominateTries && !p.offered && n.clock.Since(p.last) >= nominatePause
 }
 
 // shareOfNode is the part of a node that a pod takes of the resource of which it takes most.
@@ -244,8 +282,9 @@ func (n *nominees) begin(r request) bool {
 	if !known {
 		return false
 	}
-	p := n.groups[claim].pods[r.uid]
-	p.wanted, p.tries, p.last = false, p.tries+1, n.clock.Now()
+	g := n.groups[claim]
+	p := g.pods[r.uid]
+	p.wanted, p.tries, p.last, p.offered = false, p.tries+1, n.clock.Now(), !g.ready.IsZero()
 	n.written[r.uid] = r.node
 	return true
 }
@@ -269,7 +308,8 @@ func (n *nominees) again(r request) {
 	case r.node == "":
 		n.withdrawals = append(n.withdrawals, r)
 	case known:
-		n.groups[claim].pods[r.uid].wanted = true
+		p := n.groups[claim].pods[r.uid]
+		p.wanted, p.offered = true, false
 	}
 }
 
@@ -334,6 +374,49 @@ func (n *nominees) end(which func(claim string, g *group) bool) {
 	}
 	slices.SortFunc(ended, func(a, b request) int { return strings.Compare(a.key.String(), b.key.String()) })
 	n.withdrawals = append(n.withdrawals, ended...)
+}
+
+// anyReady reports whether pods are promised to a machine that has been ready for so long.
+func (n *nominees) anyReady(d time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, g := range n.groups {
+		if g.readyFor(n.clock, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// readyFor reports whether the machine of a group has been ready for so long.
+func (g *group) readyFor(clk clock.Clock, d time.Duration) bool {
+	return !g.ready.IsZero() && clk.Since(g.ready) >= d
+}
+
+// endOn takes back the promise of one pod if its machine has been ready for so long. The pod
+// is one of takeWithdrawn then.
+func (n *nominees) endOn(uid types.UID, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if claim, known := n.claims[uid]; known && n.groups[claim].readyFor(n.clock, d) {
+		n.withdraw(uid, claim)
+		n.withdrawn = append(n.withdrawn, uid)
+	}
+}
+
+// endPod takes back the promise of one pod, if there is one.
+func (n *nominees) endPod(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if claim, known := n.claims[uid]; known {
+		n.withdraw(uid, claim)
+	}
+}
+
+// withdraw ends a promise whose nomination is withdrawn; mu is held.
+func (n *nominees) withdraw(uid types.UID, claim string) {
+	n.withdrawals = append(n.withdrawals, request{n.groups[claim].pods[uid].key, uid, ""})
+	n.drop(uid)
 }
 
 // takeWithdrawn returns, once, the pods whose promise has ended.

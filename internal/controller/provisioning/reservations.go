@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -72,48 +73,116 @@ func (r *reservations) end(pods []types.UID) {
 }
 
 // keep takes the pods that have a place out of the problem and charges their
-// nodes for them. quiet is for how long the scheduler has bound no pod. It returns those
-// pods by the claim of their node.
-func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]model.PodRef {
+// nodes for them. quiet is for how long the scheduler has bound no pod. Pods that are
+// nominated, by their UIDs, are not in the problem: they keep their places, too, for the
+// scheduler may take a nomination back.
+func (r *reservations) keep(in *fleet.Input, quiet time.Duration, nominated map[string]bool) kept {
 	p := in.Problem
-	kept := map[string][]model.PodRef{}
-	places := r.nodes(in, quiet)
-	live := make(map[string]string, len(r.claims))
-	free := r.unclaimed(in)
-	for i := range p.Classes {
+	k := keeping{in: in, claims: r.claims, places: r.nodes(in, quiet), free: r.unclaimed(in), live: make(map[string]string, len(r.claims))}
+	k.kept = kept{claims: map[string][]model.PodRef{}, movable: movable{nodes: map[int]model.Node{}}}
+	for _, i := range largestFirst(p) {
 		class := &p.Classes[i]
-		taken := map[int]int{}
+		taken, coming := map[int]int{}, []model.PodRef(nil)
 		class.Pods = slices.DeleteFunc(class.Pods, func(ref model.PodRef) bool {
-			record := in.Record(ref)
-			if record == nil || record.Node != "" {
+			at, keeps := k.place(ref, class, taken)
+			if !keeps {
 				return false
 			}
-			claim, held := r.claims[record.UID]
-			owner := record.OwnerUID
-			if len(free[owner]) == 0 {
-				owner = in.Set(owner)
+			if taken[at.node]++; p.Nodes[at.node].State != model.NodeReady {
+				coming = append(coming, ref)
 			}
-			if list := free[owner]; !held && record.Announced == 0 && len(list) > 0 {
-				claim, held, free[owner] = list[0], true, list[1:]
-				r.transferred = append(r.transferred, transferredPod{record, claim})
-			}
-			at, stands := places[claim]
-			if !held || !stands || at.settled && !hasRoom(&p.Nodes[at.node], class, taken[at.node]) {
-				return false
-			}
-			node := at.node
-			live[record.UID] = claim
-			kept[claim] = append(kept[claim], ref)
-			taken[node]++
 			return true
 		})
+		k.kept.movable.add(p, class, coming, taken)
 		for node, n := range taken {
 			charge(p, node, class, n)
 		}
 	}
-	r.claims = live
+	for uid, claim := range r.claims {
+		if _, stands := k.places[claim]; stands && nominated[uid] {
+			k.live[uid] = claim
+		}
+	}
+	r.claims, r.transferred = k.live, append(r.transferred, k.transferred...)
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
-	return kept
+	return k.kept
+}
+
+// kept are the pods that keep their places in one round.
+type kept struct {
+	// claims are the pods by the claim of their node.
+	claims map[string][]model.PodRef
+	// lost says that some pod has lost its place since other pods have taken the room.
+	lost bool
+	// movable are those whose machine is not ready.
+	movable movable
+}
+
+// keeping is one call of keep under way.
+type keeping struct {
+	in *fleet.Input
+	// claims are the reservations before the call, live those that hold after it.
+	claims, live map[string]string
+	places       map[string]reserved
+	// free is what unclaimed has returned, less what has been taken since.
+	free        map[string][]string
+	transferred []transferredPod
+	kept        kept
+}
+
+// place is where a pod of a class keeps its place, if it has one; taken is how many pods of
+// the class keep theirs on a node already.
+func (k *keeping) place(ref model.PodRef, class *model.PodClass, taken map[int]int) (at reserved, keeps bool) {
+	record := k.in.Record(ref)
+	if record == nil || record.Node != "" {
+		return at, false
+	}
+	claim, held := k.claims[record.UID]
+	owner := record.OwnerUID
+	if len(k.free[owner]) == 0 {
+		owner = k.in.Set(owner)
+	}
+	if list := k.free[owner]; !held && record.Announced == 0 && len(list) > 0 {
+		claim, held, k.free[owner] = list[0], true, list[1:]
+		k.transferred = append(k.transferred, transferredPod{record, claim})
+	}
+	at, stands := k.places[claim]
+	if !held || !stands {
+		return at, false
+	}
+	if at.settled && !hasRoom(&k.in.Problem.Nodes[at.node], class, taken[at.node]) {
+		k.kept.lost = true
+		return at, false
+	}
+	k.live[record.UID] = claim
+	k.kept.claims[claim] = append(k.kept.claims[claim], ref)
+	return at, true
+}
+
+// largestFirst are the classes of a problem, by their indices, in the order of what a pod
+// takes of the largest node. Where room is short, small pods find a place more easily than
+// large ones.
+func largestFirst(p *model.Problem) []int {
+	var most model.Resources
+	for i := range p.Nodes {
+		for axis, amount := range p.Nodes[i].Allocatable {
+			if axis >= len(most) {
+				most = append(most, make(model.Resources, axis+1-len(most))...)
+			}
+			most[axis] = max(most[axis], amount)
+		}
+	}
+	order, shares := make([]int, len(p.Classes)), make([]float64, len(p.Classes))
+	for i := range p.Classes {
+		order[i] = i
+		for axis, amount := range p.Classes[i].Requests {
+			if all := most.Get(axis); all > 0 {
+				shares[i] = max(shares[i], float64(amount)/float64(all))
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[b], shares[a]) })
+	return order
 }
 
 // unclaimed are the claims with a place for pods that were announced when they were
