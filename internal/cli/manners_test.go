@@ -172,7 +172,7 @@ func (c *fakeCluster) run(t *testing.T, plugin bool, args ...string) (out, errs 
 		}
 		root := newRoot("test", s, func() time.Time { return noon })
 		if plugin {
-			command.ShownAs(root, pluginName)
+			pluginOf(root, &s)
 		}
 		return command.Run(ctx, root, args, s)
 	})
