@@ -196,7 +196,7 @@ func (t *toldNode) leaves(n *model.Node) bool {
 	since := fmt.Sprintf("its deletion was asked for at %s, %s ago; it is billed until its machine is gone",
 		l.Since.UTC().Format(time.RFC3339), model.FormatDuration(max(0, now.Sub(l.Since)).Truncate(time.Second)))
 	if l.Blocks == "" {
-		t.story.Verdict = n.Name + " leaves: its deletion was asked for, and nothing is known to be in the way."
+		t.story.Verdict = n.Name + " leaves: " + fleet.NothingInTheWay + "."
 		t.story.Fix = "Nothing: its pods get other places."
 		t.story.say("%s", since)
 		return true

@@ -265,10 +265,14 @@ func (c *getCommand) moves(ctx context.Context) (*listing, error) {
 		if err != nil {
 			return nil, fmt.Errorf("move %s of the snapshot: hourlySaving: %w", m.ID, err)
 		}
-		l.rows = append(l.rows, listRow{name: m.ID, object: m, cells: []any{
+		row := listRow{name: m.ID, object: m, cells: []any{
 			m.ID, m.Reason, m.Stage, int(m.Nodes), int(m.Evictions), money(saving), c.age(m.Begun.Time), m.Node,
 			strings.Join(m.NodePools, ","), m.Why,
-		}})
+		}}
+		if nodes := snapshot.LeavingOf(&told.document.Status, m.ID); m.Stage == v1alpha1.MoveLeaving && len(nodes) > 0 {
+			row.note = fmt.Sprintf("move %s: %s: nap explain node %s", m.ID, m.Why, cmp.Or(nodes[0].Node, nodes[0].NodeClaim))
+		}
+		l.rows = append(l.rows, row)
 	}
 	return l, nil
 }
