@@ -92,6 +92,7 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 			nothing, s.Fix = l.Message, reasonNamed(string(l.Reason)).Fix
 		}
 	}
+	unreadable := s.sayUnreadable("it", m.read.pools[name])
 	views, err := fleet.Views(ctx, m.source)
 	if err != nil {
 		return nil, false, err
@@ -120,8 +121,8 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	if at := slices.IndexFunc(m.input.Problem.Pools, func(pool model.Pool) bool { return pool.Name == name }); at >= 0 {
 		nothing = cmp.Or(nothing, m.describeBuying(s, &m.input.Problem.Pools[at]))
 	}
-	if fix := s.sayUnreadable("it", m.read.pools[name]); fix != "" {
-		s.Fix = cmp.Or(s.Fix, fix)
+	if unreadable != "" {
+		s.Fix = cmp.Or(s.Fix, unreadable)
 		if edit := "kubectl edit nodepool " + name; !slices.Contains(s.Commands, edit) {
 			s.Commands = append(s.Commands, edit)
 		}
