@@ -197,7 +197,16 @@ type LeavingNode struct {
 	// BlockedBy is what the node waits for that does not end by itself: a pod, a
 	// PodDisruptionBudget or volumes. It is empty while nothing is known to be in the way.
 	BlockedBy string `json:"blockedBy,omitempty"`
+	// Move is the id of the Move that removes it, empty where none does.
+	Move string `json:"move,omitempty"`
 }
+
+// The stages of a Move which has asked for the deletion of all its nodes: the first while some of
+// them are still there, the second afterwards.
+const (
+	MoveLeaving = "Leaving"
+	MoveDone    = "Done"
+)
 
 // Move is a removal of nodes, with the machines that replace them.
 type Move struct {
@@ -215,9 +224,9 @@ type Move struct {
 	// hour.
 	Evictions    int32  `json:"evictions"`
 	HourlySaving string `json:"hourlySaving"`
-	// Stage is how far it is: Replacing, Draining, RollingBack, Done or RolledBack.
+	// Stage is how far it is: Replacing, Draining, RollingBack, Leaving, Done or RolledBack.
 	Stage string `json:"stage"`
-	// Why is why it is rolled back.
+	// Why is why it is rolled back, or what its nodes wait for that leave.
 	Why   string      `json:"why,omitempty"`
 	Begun metav1.Time `json:"begun"`
 	// Ended is when it was over; nil while it is under way.

@@ -84,6 +84,45 @@ func TestPluginNamesItselfAsKubectlDoes(t *testing.T) {
 	}
 }
 
+// TestHelpOfPluginOffersItsCommands: descriptions, examples and flags of each command say what
+// has to be typed, on lines that fit the screen as those of nap do.
+func TestHelpOfPluginOffersItsCommands(t *testing.T) {
+	plugin := clitest.Main(func(ctx context.Context, args []string, s command.Streams) int { return Plugin(ctx, args, "test", s) })
+	root := newRoot("test", command.Streams{}, time.Now)
+	examples := 0
+	for _, name := range append(commandsOf(root), "", "get", "machine", "prices") {
+		cmd, _, err := root.Find(strings.Fields(name))
+		if err != nil || cmd.DisableFlagParsing {
+			continue
+		}
+		out, errs, code := plugin.Run(t, append(strings.Fields(name), "--help")...)
+		if code != 0 || errs != "" {
+			t.Errorf("%s --help: exit code %d, %s", name, code, errs)
+		}
+		for _, found := range ownCommand.FindAllStringSubmatch(out, -1) {
+			if strings.HasPrefix(found[0], "nap ") && strings.Contains(offeredCommands, " "+found[1]+" ") {
+				t.Errorf("the help of kubectl nap %s offers %q:\n%s", name, found[0], out)
+			}
+		}
+		if long, rest, _ := strings.Cut(out, "\nUsage:\n"); cmd.Long != "" { // the rest cobra does not break
+			_, rest, _ = strings.Cut(rest, "\nExamples:\n")
+			shown, _, _ := strings.Cut(rest, "\nFlags:\n")
+			shown, _, _ = strings.Cut(shown, "\nAvailable Commands:\n")
+			fitsColumns(t, "kubectl nap "+name+" --help", long+shown)
+		}
+		typed := strings.Join(strings.Fields(strings.ReplaceAll(out, " \\\n", " ")), " ") // broken lines are one command
+		for line := range strings.Lines(cmd.Example) {
+			line = strings.Join(strings.Fields(line), " ")
+			if examples++; strings.HasPrefix(line, "nap ") && !strings.Contains(typed, "kubectl "+line) {
+				t.Errorf("the example %q is not in the help of kubectl nap %s:\n%s", line, name, out)
+			}
+		}
+	}
+	if examples < 50 {
+		t.Errorf("only %d lines of examples were looked at", examples)
+	}
+}
+
 // newTree is nap's tree of commands, with those that cobra adds.
 func newTree() *cobra.Command {
 	root := newRoot("test", command.Streams{}, time.Now)

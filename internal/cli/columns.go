@@ -89,24 +89,6 @@ func offered(s *command.Streams, text string) string {
 	return out.String()
 }
 
-// talk is standard error of the plugin: what is said there offers commands of the plugin.
-type talk struct{ streams command.Streams }
-
-// Write implements io.Writer.
-func (t talk) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(t.streams.Err, offered(&t.streams, string(text))); err != nil {
-		return 0, err
-	}
-	return len(text), nil
-}
-
-// asPlugin are the streams of the program as kubectl runs it.
-func asPlugin(s command.Streams) command.Streams {
-	s.Program = pluginName
-	s.Err = talk{s}
-	return s
-}
-
 // phrases are the words of a text; those of a command are one.
 func phrases(text string) []string {
 	words := strings.Fields(text)

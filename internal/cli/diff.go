@@ -20,6 +20,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -124,7 +125,7 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 		return err
 	}
 	p := &comparison{}
-	change := p.compare(read, edited)
+	change := p.compare(read, edited, before)
 	now, err := c.outcome(ctx, read, before, &fleetChange{})
 	if err != nil {
 		return err
@@ -189,8 +190,9 @@ func (p *comparison) writeDiff(w io.Writer, form string) error {
 	return p.write(w, form)
 }
 
-// compare finds what the files change, and the nodes that drift by it.
-func (p *comparison) compare(read, edited *planInput) *fleetChange {
+// compare finds what the files change, and the nodes that drift by it. source is what NodePools
+// can buy before that.
+func (p *comparison) compare(read, edited *planInput, source *offline.Source) *fleetChange {
 	f := &fleetChange{lost: map[string]bool{}, pools: map[string]client.Object{}}
 	given := map[string]bool{}
 	for _, m := range edited.manifests {
@@ -222,15 +224,15 @@ func (p *comparison) compare(read, edited *planInput) *fleetChange {
 		}
 		f.pools[name] = np
 	}
-	for _, o := range read.objects {
-		node, is := o.(*corev1.Node)
-		if !is {
-			continue
-		}
+	sizes := map[string]*sizeLabels{}
+	for name := range f.pools {
+		sizes[name] = sizeLabelsOf(source.ForPool(name))
+	}
+	for _, node := range objectsOf[*corev1.Node](read.objects) {
 		pool := node.Labels[v1.NodePoolLabelKey]
 		reason := ""
 		if np, changed := f.pools[pool].(*v1.NodePool); changed && read.pools[pool] != nil {
-			reason = driftOf(read.pools[pool], np, node)
+			reason = driftOf(read.pools[pool], np, node, sizes[pool])
 		}
 		if np := read.pools[pool]; reason == "" && np != nil && np.Spec.Template.Spec.NodeClassRef != nil &&
 			classes[np.Spec.Template.Spec.NodeClassRef.Name] {
@@ -246,20 +248,22 @@ func (p *comparison) compare(read, edited *planInput) *fleetChange {
 }
 
 // driftOf is why a node of a NodePool drifts once that is edited, in Karpenter's words, or
-// "".
-func driftOf(before, after *v1.NodePool, node *corev1.Node) string {
+// "". Nodes in files often lack labels that Azure's have: where their size does not tell these
+// either, they count as met.
+func driftOf(before, after *v1.NodePool, node *corev1.Node, sizes *sizeLabels) string {
 	if before.Hash() != after.Hash() {
 		return "NodePoolDrifted"
 	}
 	for i := range after.Spec.Template.Spec.Requirements {
 		r := &after.Spec.Template.Spec.Requirements[i]
-		value, known := node.Labels[r.Key]
-		if !known { // nodes in files often lack labels that Azure's have
-			continue
-		}
+		value, present, known := sizes.of(node, r.Key)
 		wanted := model.Requirement{Key: r.Key, Operator: model.Operator(r.Operator), Values: r.Values}
-		if !wanted.Matches(value, true) {
+		switch {
+		case !known || wanted.Matches(value, present):
+		case present:
 			return fmt.Sprintf("RequirementsDrifted: %s is %s", r.Key, value)
+		default:
+			return fmt.Sprintf("RequirementsDrifted: its size has no %s", r.Key)
 		}
 	}
 	return ""

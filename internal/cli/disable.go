@@ -64,10 +64,14 @@ and nothing is changed before that is mended. nap enable undoes all of it.
 
 Exit code 0: done. 2: blocked, or nodes are left. 1: an error.`,
 		Example: `  nap disable --dry-run
+  nap disable --dry-run -o json
   nap disable --wait
   nap enable`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := d.checkOutput(); err != nil {
+				return err
+			}
 			if d.timeout <= 0 {
 				return fmt.Errorf("--timeout: got %s, must be more than 0s", d.timeout)
 			}
@@ -75,6 +79,7 @@ Exit code 0: done. 2: blocked, or nodes are left. 1: an error.`,
 		},
 	}
 	d.add(cmd)
+	d.addOutput(cmd)
 	cmd.Flags().BoolVar(&d.wait, "wait", false, "wait until no node of nap is left, and switch the mode then")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", time.Hour, "how long --wait waits")
 	return cmd
@@ -89,6 +94,9 @@ func (d *disabling) run(ctx context.Context) error {
 		return err
 	}
 	if mode.Spec.Mode == v1alpha1.ModeManual && mode.Status.DisableBlockedBy == "" {
+		if d.forPrograms() {
+			return d.tellPrograms()
+		}
 		_, err := fmt.Fprintln(d.streams.Out, "The mode is Manual, and no node of nap is left: there is nothing to do.")
 		return err
 	}
@@ -108,13 +116,18 @@ func (d *disabling) run(ctx context.Context) error {
 	if err := d.closePools(ctx); err != nil {
 		return err
 	}
-	if err := missing.write(d.streams.Out); err != nil {
+	if d.forPrograms() {
+		d.would.Missing = missing.document()
+	} else if err := missing.write(&d.streams); err != nil {
 		return err
 	}
-	if d.dryRun {
-		return d.switchMode(ctx, v1alpha1.ModeManual)
+	if !d.dryRun {
+		return d.finish(ctx)
 	}
-	return d.finish(ctx)
+	if err := d.switchMode(ctx, v1alpha1.ModeManual); err != nil {
+		return err
+	}
+	return d.tellPrograms()
 }
 
 // mode reads the object by which nap is switched.

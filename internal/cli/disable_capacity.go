@@ -19,6 +19,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
 
 // capacity is which fixed machines are missing once the nodes of nap are gone.
@@ -146,8 +147,26 @@ func agentPool(class string, of ...v1.NodeSelectorRequirementWithMinValues) *v1.
 	return pool
 }
 
+// command adds the agent pool that is missing; empty where none is.
+func (c *capacity) command() string {
+	if c.count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("az aks nodepool add --resource-group $ARM_RESOURCE_GROUP --cluster-name $CLUSTER_NAME --name fixed "+
+		"--mode User --node-vm-size %s --node-count %d", c.size, c.count)
+}
+
+// document is what is missing for programs.
+func (c *capacity) document() *dryMissing {
+	out := &dryMissing{Nodes: c.nodes, Pods: c.pods, Count: c.count, Command: c.command(), WithoutPlace: c.homeless}
+	if c.count > 0 {
+		out.InstanceType, out.HourlyCost = c.size, c.cost
+	}
+	return out
+}
+
 // write says which machines are missing.
-func (c *capacity) write(w io.Writer) error {
+func (c *capacity) write(to *command.Streams) error {
 	var text strings.Builder
 	switch {
 	case c.pods == 0:
@@ -157,14 +176,13 @@ func (c *capacity) write(w io.Writer) error {
 	case c.count > 0:
 		fmt.Fprintf(&text, "Step 3: for the %s of %s of nap %d x %s are missing (%s/h). Add them:\n", plural(c.pods, "pod"),
 			plural(c.nodes, "node"), c.count, c.size, dollars(c.cost))
-		fmt.Fprintf(&text, "  az aks nodepool add --resource-group $ARM_RESOURCE_GROUP --cluster-name $CLUSTER_NAME --name fixed "+
-			"--mode User --node-vm-size %s --node-count %d\n", c.size, c.count)
+		fmt.Fprintf(&text, "  %s\n", c.command())
 	}
 	if c.homeless > 0 {
 		fmt.Fprintf(&text, "  %s no place on machines of an agent pool of one size, because of selectors, taints or their size: "+
 			"nap what-if says more\n", findsNo(c.homeless))
 	}
-	_, err := io.WriteString(w, text.String())
+	_, err := io.WriteString(to.Out, offeredIn(to, text.String()))
 	return err
 }
 

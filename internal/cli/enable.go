@@ -49,10 +49,14 @@ something else has to be done first, which the message says; 3 all is made, and
 nap was not ready in time.`,
 		Example: `  nap enable --resource-group rg --name cluster --image registry.example/nap:v1 --dry-run
   nap enable --resource-group rg --name cluster --image registry.example/nap:v1
+  nap enable --resource-group rg --name cluster --image registry.example/nap:v1 --dry-run -o json
   nap enable --resource-group rg --name cluster --undo
   nap enable`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.checkOutput(); err != nil {
+				return err
+			}
 			if !e.wanted(cmd.Flags()) {
 				return o.enable(cmd.Context())
 			}
@@ -60,6 +64,7 @@ nap was not ready in time.`,
 		},
 	}
 	o.add(cmd)
+	o.addOutput(cmd)
 	e.add(cmd.Flags())
 	return cmd
 }
@@ -99,12 +104,16 @@ func (o *operator) enable(ctx context.Context) error {
 		}
 		opened = append(opened, pools[i].Name)
 	}
-	if len(opened) == 0 {
+	if len(opened) > 0 {
+		o.say("Opened again: %s.", strings.Join(opened, ", "))
+	} else {
 		o.say("No NodePool was closed by nap disable.")
-		return nil
 	}
-	o.say("Opened again: %s.", strings.Join(opened, ", "))
-	return nil
+	if o.dryRun && !o.forPrograms() && mode.Spec.Mode == v1alpha1.ModeAuto && len(opened) == 0 {
+		_, err := fmt.Fprintln(o.streams.Out, "Nothing would be written: the mode is Auto, and nap disable has closed no NodePool.")
+		return err
+	}
+	return o.tellPrograms()
 }
 
 // opening is the patch that undoes what nap disable has done to a NodePool; nil where that

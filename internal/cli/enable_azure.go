@@ -57,6 +57,14 @@ func (i *installation) noMachines(step setup.Step, err error) bool {
 
 // describe says what a dry run found.
 func (i *installation) describe(step setup.Step, there bool) {
+	if i.op.forPrograms() {
+		found := dryStep{What: step.What, There: there, Undo: step.Undo}
+		if !there {
+			found.Make = step.Command
+		}
+		i.op.would.Azure = append(i.op.would.Azure, found)
+		return
+	}
 	state := "is missing"
 	if there {
 		state = "is there"
@@ -122,7 +130,7 @@ func (i *installation) undo(ctx context.Context) error {
 		case step.Remove == nil:
 			continue
 		case i.op.dryRun:
-			fmt.Fprintf(i.op.streams.Out, "would remove %s: %s\n", step.What, step.Undo)
+			i.op.wouldRemove(step.What, step.Undo)
 			continue
 		}
 		if err := step.Remove(ctx); err != nil {

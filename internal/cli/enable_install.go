@@ -136,7 +136,10 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 		return err
 	}
 	if e.flags.remove {
-		return i.undo(ctx)
+		if err := i.undo(ctx); err != nil {
+			return err
+		}
+		return e.op.tellPrograms()
 	}
 	if err := i.checkCluster(ctx); err != nil {
 		return err
@@ -144,8 +147,11 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err := i.makeAzure(ctx); err != nil {
 		return err
 	}
-	if err := i.installReleases(ctx); err != nil || e.op.dryRun {
+	if err := i.installReleases(ctx); err != nil {
 		return err
+	}
+	if e.op.dryRun {
+		return e.op.tellPrograms()
 	}
 	if err := i.await(ctx); err != nil {
 		return err
@@ -189,7 +195,9 @@ func (i *installation) checkCluster(ctx context.Context) error {
 	results := prerequisites.BeforeInstall(prerequisites.Check(i.facts))
 	report := newDoctorReport(i.facts, results)
 	failed := report.Counts[string(prerequisites.Failed)]
-	if failed > 0 || i.op.dryRun {
+	if i.op.forPrograms() {
+		i.op.would.Checks = report
+	} else if failed > 0 || i.op.dryRun {
 		if err := report.write(i.op.streams.Out, false); err != nil {
 			return err
 		}

@@ -136,8 +136,7 @@ func (i *installation) installReleases(ctx context.Context) error {
 	}
 	if i.op.dryRun {
 		for _, r := range releases {
-			fmt.Fprintf(i.op.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: helm uninstall %[1]s --namespace %[3]s\n",
-				r.Name, r.Chart, r.Namespace)
+			i.op.wouldInstall(&dryRelease{r.Name, r.Chart, r.Namespace, uninstall(r.Name, r.Namespace)})
 		}
 		return nil
 	}

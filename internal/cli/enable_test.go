@@ -3,12 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +167,67 @@ func TestEnableDryRunSaysHowAndMakesNothing(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
 	}
+}
+
+// TestEnableDryRunForPrograms: the same steps as one document.
+func TestEnableDryRunForPrograms(t *testing.T) {
+	read := func(args ...string) dryRunReport {
+		t.Helper()
+		c := ready(t)
+		text, code := c.enable(append(args, "--dry-run", "-o", "json")...)
+		var got dryRunReport
+		if err := json.Unmarshal([]byte(text), &got); err != nil || code != 0 || c.writes() != 0 {
+			t.Fatalf("exit code %d, %d writes, %v:\n%s", code, c.writes(), err, text)
+		}
+		return got
+	}
+	got := read("--image=registry.example/nap:v1")
+	if got.Checks == nil || len(got.Checks.Results) == 0 || got.Writes == nil || len(got.Writes) > 0 {
+		t.Errorf("checks %+v, writes %v", got.Checks, got.Writes)
+	}
+	if first := got.Azure[0]; first.What != "identity nap-nap" || first.There || !strings.HasPrefix(first.Make, "az identity create ") ||
+		!strings.HasPrefix(first.Undo, "az identity delete ") {
+		t.Errorf("the first step is %+v", first)
+	}
+	want := []dryRelease{
+		{"nap-crd", "nap-crd", "nap-system", "helm uninstall nap-crd --namespace nap-system"},
+		{"nap", "nap", "nap-system", "helm uninstall nap --namespace nap-system"},
+	}
+	if !slices.Equal(got.Releases, want) {
+		t.Errorf("releases %+v", got.Releases)
+	}
+	c := ready(t)
+	if text, code := c.enable("--image=registry.example/nap:v1", "-o", "yaml"); code != 1 || c.writes() != 0 ||
+		!strings.HasPrefix(text, `--output: got "yaml", which goes with --dry-run`) {
+		t.Errorf("exit code %d, %d writes:\n%s", code, c.writes(), text)
+	}
+}
+
+// TestPageHasTheFieldsOfDryRuns: docs/plan-json.md has each field that programs read.
+func TestPageHasTheFieldsOfDryRuns(t *testing.T) {
+	page, err := os.ReadFile("../../docs/plan-json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## `nap enable --dry-run -o json`, `nap disable --dry-run -o json`\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var visit func(of reflect.Type)
+	visit = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || of == reflect.TypeFor[doctorReport]() { // which is of nap doctor
+			return
+		}
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !strings.Contains(section, "`"+name) && !strings.Contains(section, "."+name+"`") {
+				t.Errorf("the page lacks %s of %s", name, of.Name())
+			}
+			visit(f.Type)
+		}
+	}
+	visit(reflect.TypeFor[dryRunReport]())
 }
 
 // TestEnableSaysWhatAnOwnerHasToRun: who may make an identity and no role is told the

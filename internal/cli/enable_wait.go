@@ -144,7 +144,7 @@ func (i *installation) uninstallReleases(ctx context.Context) error {
 	}
 	for _, name := range []string{releaseName, releaseDefinitions} {
 		if i.op.dryRun {
-			fmt.Fprintf(i.op.streams.Out, "would remove release %s: helm uninstall %s --namespace %s\n", name, name, i.flags.namespace)
+			i.op.wouldRemove("release "+name, uninstall(name, i.flags.namespace))
 			continue
 		}
 		there, err := installer.Uninstall(ctx, name)

@@ -333,7 +333,8 @@ func verbFor(n int, one string) string {
 // severally is what is said of one pod, said of so many: it begins with the verb.
 func severally(n int, said string) string {
 	first, rest, _ := strings.Cut(said, " ")
-	return verbFor(n, first) + " " + rest
+	verb := strings.TrimRight(first, ",")
+	return verbFor(n, verb) + first[len(verb):] + " " + rest
 }
 
 // sortedByCount are the keys, the most frequent first.

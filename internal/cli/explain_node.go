@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -102,6 +103,7 @@ func (t *toldNode) tell() bool {
 	} else {
 		t.stays()
 	}
+	t.unreadable()
 	t.describe()
 	return at >= 0
 }
@@ -162,6 +164,11 @@ func (t *toldNode) stays() {
 	at := slices.IndexFunc(t.moves.Kept, func(st model.KeptNode) bool { return st.Node == t.node })
 	if at < 0 {
 		t.story.Verdict = fmt.Sprintf("%s stays: it belongs to no NodePool, so nap never removes it.", n.Name)
+		if pool := t.read.pools[n.Pool]; pool != nil {
+			if err := kube.CheckManaged(pool); err != nil {
+				t.story.Verdict = fmt.Sprintf("%s stays: %s.", n.Name, notManaged(n.Pool, err.Error()))
+			}
+		}
 		return
 	}
 	st := &t.moves.Kept[at]
@@ -184,6 +191,19 @@ func (t *toldNode) stays() {
 	}
 }
 
+// unreadable tells of budgets of the NodePool that cannot be read. Where the budgets keep the node,
+// that is what has to be mended.
+func (t *toldNode) unreadable() {
+	name := t.input.Problem.Nodes[t.node].Pool
+	fix := t.story.sayUnreadable("NodePool "+name, t.read.pools[name])
+	if fix == "" || !slices.ContainsFunc(t.moves.Kept, func(st model.KeptNode) bool {
+		return st.Node == t.node && st.Reason == model.ReasonPoolBudget
+	}) {
+		return
+	}
+	t.story.Fix, t.story.Commands = fix, []string{"kubectl edit nodepool " + name}
+}
+
 // leaves tells of a node whose deletion has been asked for, and what blocks that.
 func (t *toldNode) leaves(n *model.Node) bool {
 	now := t.input.Disruption.Now
@@ -196,7 +216,7 @@ func (t *toldNode) leaves(n *model.Node) bool {
 	since := fmt.Sprintf("its deletion was asked for at %s, %s ago; it is billed until its machine is gone",
 		l.Since.UTC().Format(time.RFC3339), model.FormatDuration(max(0, now.Sub(l.Since)).Truncate(time.Second)))
 	if l.Blocks == "" {
-		t.story.Verdict = n.Name + " leaves: its deletion was asked for, and nothing is known to be in the way."
+		t.story.Verdict = n.Name + " leaves: " + fleet.NothingInTheWay + "."
 		t.story.Fix = "Nothing: its pods get other places."
 		t.story.say("%s", since)
 		return true

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/poollint"
 )
 
 func newExplainPool(s command.Streams, now func() time.Time) *cobra.Command {
@@ -23,8 +25,8 @@ func newExplainPool(s command.Streams, now func() time.Time) *cobra.Command {
 		Aliases: []string{"pool"},
 		Short:   "Say whether a NodePool buys, what it may buy, and what holds its nodes",
 		Long: `Say of a NodePool whether it buys, and why not; how much of its limits is used;
-how many sizes it may buy and which is the cheapest; and whether its nodes may
-be removed.
+how many sizes it may buy and which is the cheapest; whether its nodes may be
+removed, and which of its disruption budgets cannot be read.
 
 Exit code 0: it buys. 2: it does not. 1: an error.`,
 		Example: `  nap explain nodepool general -f docs/examples/fleet.yaml`,
@@ -73,6 +75,10 @@ func (c *explainCommand) explainPool(ctx context.Context, name string) error {
 // explainPool is the story of a NodePool, and whether it buys.
 func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) (*story, bool, error) {
 	s := &story{Lines: []string{}}
+	if err := kube.CheckManaged(m.read.pools[name]); err != nil {
+		s.Verdict = notManaged(name, err.Error()) + "."
+		return s, false, nil
+	}
 	nothing := ""
 	fleet := m.read.store.Snapshot()
 	s.Verdict = "NodePool " + name + " buys."
@@ -86,6 +92,7 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 			nothing, s.Fix = l.Message, reasonNamed(string(l.Reason)).Fix
 		}
 	}
+	unreadable := s.sayUnreadable("it", m.read.pools[name])
 	views, err := fleet.Views(ctx, m.source)
 	if err != nil {
 		return nil, false, err
@@ -114,6 +121,12 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	if at := slices.IndexFunc(m.input.Problem.Pools, func(pool model.Pool) bool { return pool.Name == name }); at >= 0 {
 		nothing = cmp.Or(nothing, m.describeBuying(s, &m.input.Problem.Pools[at]))
 	}
+	if unreadable != "" {
+		s.Fix = cmp.Or(s.Fix, unreadable)
+		if edit := "kubectl edit nodepool " + name; !slices.Contains(s.Commands, edit) {
+			s.Commands = append(s.Commands, edit)
+		}
+	}
 	if nothing != "" {
 		s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(nothing, "."))
 	}
@@ -121,6 +134,25 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 		s.say("its nodes are not removed voluntarily, frozen %s; thaw them: nap thaw %s", frozen, name)
 	}
 	return s, nothing == "", nil
+}
+
+// notManaged says that a NodePool is of another node class, and what that is.
+func notManaged(name, why string) string {
+	return fmt.Sprintf("NodePool %s is not nap's: %s", name, why)
+}
+
+// sayUnreadable says of a NodePool, which may be nil, what of its budgets cannot be read, and
+// returns how to mend that; empty where all can.
+func (s *story) sayUnreadable(subject string, p *v1.NodePool) (fix string) {
+	if p == nil {
+		return ""
+	}
+	found := poollint.UnreadableBudgets(kube.Pool(p))
+	for i := range found {
+		s.say("%s %s", subject, found[i].Message)
+		fix = found[i].Fix
+	}
+	return fix
 }
 
 // buyable is what a NodePool may buy.

@@ -46,9 +46,9 @@ func newGet(s command.Streams, now func() time.Time) *cobra.Command {
 		Long: `List what there is, with prices, load and what holds it, as kubectl get does:
 
   nodes    all nodes and machines on their way
-  pools    NodePools, with limits, price and load
+  pools    NodePools, with limits, price and load, also those that are not nap's
   claims   NodeClaims, and how far they are
-  moves    removals of nodes under way, and the last that ended
+  moves    removals of nodes under way, the last ones, and what they wait for
   offers   what can be bought, where, and what Azure refuses
 
 --sort-by takes a column, or a path in the JSON such as {.hourlyCost}. --filter
@@ -135,5 +135,13 @@ func (c *getCommand) run(ctx context.Context, kind string, names []string) error
 		fmt.Fprintf(c.streams.Err, "No %s found.\n", list.kind)
 		return nil
 	}
-	return list.write(c.streams.Out, c.output, c.noHeaders)
+	if err := list.write(c.streams.Out, c.output, c.noHeaders); err != nil || c.output != "table" {
+		return err
+	}
+	for i := range list.rows {
+		if note := list.rows[i].note; note != "" {
+			sayNote(c.streams.Err, "%s", note)
+		}
+	}
+	return nil
 }

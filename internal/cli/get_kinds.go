@@ -18,6 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -138,19 +139,67 @@ func priceCell(price model.Money) any {
 	return money(price.Dollars())
 }
 
+// listedPool is a NodePool in JSON.
+type listedPool struct {
+	v1alpha1.NodePoolState
+	// Managed is false for a NodePool of another node class, with which nap does nothing.
+	Managed bool `json:"managed"`
+}
+
+// listedPools are the NodePools of these states and those of other node classes, by name.
+func listedPools(states []v1alpha1.NodePoolState, pools map[string]*v1.NodePool, views []fleet.NodeView) []listedPool {
+	var out []listedPool
+	for i := range states {
+		out = append(out, listedPool{NodePoolState: states[i], Managed: true})
+	}
+	for name, p := range pools {
+		err := kube.CheckManaged(p)
+		if err == nil {
+			continue
+		}
+		other := listedPool{NodePoolState: v1alpha1.NodePoolState{Name: name, Why: err.Error()}}
+		for i := range views {
+			if views[i].Pool == name {
+				other.Nodes++
+			}
+		}
+		out = append(slices.DeleteFunc(out, func(l listedPool) bool { return l.Name == name }), other)
+	}
+	slices.SortFunc(out, func(x, y listedPool) int { return cmp.Compare(x.Name, y.Name) })
+	return out
+}
+
+// cells are the columns of a NodePool. Of one that nap does not manage it knows neither load nor
+// price.
+func (p *listedPool) cells(weight any) []any {
+	if !p.Managed {
+		return []any{p.Name, int(p.Nodes), nil, nil, nil, nil, nil, weight, nil, p.Why, "no"}
+	}
+	cost, err := strconv.ParseFloat(p.HourlyCost, 64)
+	if err != nil {
+		cost = 0 // a NodePool without nodes has no price
+	}
+	return []any{
+		p.Name, int(p.Nodes), percentCell(p.CPUPercent), percentCell(p.MemoryPercent), limitText(p.Limits), money(cost), int(p.SpotNodes),
+		weight, p.Frozen, p.Why, "yes",
+	}
+}
+
 func (c *getCommand) pools(read *planInput, views []fleet.NodeView) *listing {
-	l := &listing{kind: "pools", single: "nodepool", columns: []listColumn{
-		{"NAME", false}, {"NODES", false}, {"CPU", false}, {"MEMORY", false}, {"LIMIT", false}, {"$/H", false}, {"SPOT", false},
-		{"WEIGHT", true}, {"FROZEN", true}, {"WHY", true},
-	}}
 	var states []v1alpha1.NodePoolState
 	if read.told.tellsFleet() {
 		states = read.told.document.Status.NodePools
 	} else {
 		states, _ = snapshot.Pools(read.store.Snapshot(), views, c.now())
 	}
-	for i := range states {
-		p := &states[i]
+	all := listedPools(states, read.pools, views)
+	allManaged := !slices.ContainsFunc(all, func(p listedPool) bool { return !p.Managed })
+	l := &listing{kind: "pools", single: "nodepool", columns: []listColumn{
+		{"NAME", false}, {"NODES", false}, {"CPU", false}, {"MEMORY", false}, {"LIMIT", false}, {"$/H", false}, {"SPOT", false},
+		{"WEIGHT", true}, {"FROZEN", true}, {"WHY", true}, {"MANAGED", allManaged},
+	}}
+	for i := range all {
+		p := &all[i]
 		var labels map[string]string
 		weight := any(nil)
 		if np := read.pools[p.Name]; np != nil {
@@ -159,14 +208,11 @@ func (c *getCommand) pools(read *planInput, views []fleet.NodeView) *listing {
 				weight = int(*np.Spec.Weight)
 			}
 		}
-		cost, err := strconv.ParseFloat(p.HourlyCost, 64)
-		if err != nil {
-			cost = 0 // a NodePool without nodes has no price
+		row := listRow{name: p.Name, labels: labels, object: p, cells: p.cells(weight)}
+		if !p.Managed {
+			row.note = notManaged(p.Name, p.Why)
 		}
-		l.rows = append(l.rows, listRow{name: p.Name, labels: labels, object: p, cells: []any{
-			p.Name, int(p.Nodes), percentCell(p.CPUPercent), percentCell(p.MemoryPercent), limitText(p.Limits), money(cost), int(p.SpotNodes),
-			weight, p.Frozen, p.Why,
-		}})
+		l.rows = append(l.rows, row)
 	}
 	return l
 }
@@ -265,10 +311,14 @@ func (c *getCommand) moves(ctx context.Context) (*listing, error) {
 		if err != nil {
 			return nil, fmt.Errorf("move %s of the snapshot: hourlySaving: %w", m.ID, err)
 		}
-		l.rows = append(l.rows, listRow{name: m.ID, object: m, cells: []any{
+		row := listRow{name: m.ID, object: m, cells: []any{
 			m.ID, m.Reason, m.Stage, int(m.Nodes), int(m.Evictions), money(saving), c.age(m.Begun.Time), m.Node,
 			strings.Join(m.NodePools, ","), m.Why,
-		}})
+		}}
+		if nodes := snapshot.LeavingOf(&told.document.Status, m.ID); m.Stage == v1alpha1.MoveLeaving && len(nodes) > 0 {
+			row.note = fmt.Sprintf("move %s: %s: nap explain node %s", m.ID, m.Why, cmp.Or(nodes[0].Node, nodes[0].NodeClaim))
+		}
+		l.rows = append(l.rows, row)
 	}
 	return l, nil
 }

@@ -42,6 +42,8 @@ type listRow struct {
 	cells  []any
 	// object is its form in JSON.
 	object any
+	// note says beside the table what stands in a column that it does not show, or is empty.
+	note string
 }
 
 // money is dollars per hour, and so is hourly, which is written with its sign; paid is dollars,

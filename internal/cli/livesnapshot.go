@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
@@ -68,6 +70,15 @@ func tellFrom(ctx context.Context, reader client.Reader) (*told, error) {
 // with Karpenter's engine does not.
 func (t *told) tellsFleet() bool {
 	return t != nil && t.document != nil && t.document.Status.Engine != engineKarpenter
+}
+
+// manages says which NodePools nap manages in a live cluster, as its controller does; nil for
+// files, of which all are planned with.
+func (t *told) manages() func(*v1.NodePool) bool {
+	if t == nil {
+		return nil
+	}
+	return func(p *v1.NodePool) bool { return kube.CheckManaged(p) == nil }
 }
 
 // offline is the first line of an answer that no controller stands behind, or "".

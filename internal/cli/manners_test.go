@@ -31,6 +31,8 @@ type manner struct {
 	// forms are those of -o beside json, yaml and jsonpath; none has none of them.
 	none  bool
 	forms []string
+	// dry says that only its dry run takes -o.
+	dry bool
 	// headers says that it has --no-headers and lists rows.
 	headers bool
 	// scoped are the flags of kubectl that choose among what is shown.
@@ -67,8 +69,8 @@ func manners() map[string]manner {
 		"protect":          {args: "protect aks-general-x1", none: true, writes: true},
 		"retire":           {args: "retire aks-general-x1", none: true, writes: true},
 		"retry":            {args: "retry --all", none: true, writes: true},
-		"disable":          {args: "disable", none: true, prose: true, writes: true},
-		"enable":           {args: "enable", none: true},
+		"disable":          {args: "disable", dry: true, prose: true, writes: true},
+		"enable":           {args: "enable", dry: true},
 		"lint":             {args: "lint"},
 		"doctor":           {no: "asks Azure as well: TestDoctorReachesTheClusterAsKubectlDoes"},
 		"images":           {no: "asks Azure"},
@@ -172,7 +174,7 @@ func (c *fakeCluster) run(t *testing.T, plugin bool, args ...string) (out, errs 
 		}
 		root := newRoot("test", s, func() time.Time { return noon })
 		if plugin {
-			command.ShownAs(root, pluginName)
+			pluginOf(root, &s)
 		}
 		return command.Run(ctx, root, args, s)
 	})
@@ -284,6 +286,13 @@ func writesForms(t *testing.T, args []string, m manner) {
 	}
 	if m.none {
 		return
+	}
+	if m.dry {
+		if _, errs, code := c.run(t, false, append(args, "--kubeconfig", c.kubeconfig, "-o", "json")...); code != 1 ||
+			!strings.Contains(errs, `nap: --output: got "json", which goes with --dry-run`) {
+			t.Errorf("-o json: exit code %d, %s", code, errs)
+		}
+		args = append(slices.Clone(args), "--dry-run")
 	}
 	var value any
 	if err := json.Unmarshal([]byte(run("-o", "json")), &value); err != nil {

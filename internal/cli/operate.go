@@ -32,6 +32,9 @@ type operator struct {
 	cluster command.Cluster
 	// dryRun writes nothing; with askServer the API server says whether it would take it.
 	dryRun, askServer bool
+	// output is the form of what a dry run says, would what it says to programs.
+	output string
+	would  dryRunReport
 
 	kube client.Client
 	told *told
@@ -185,8 +188,7 @@ func (o *operator) write(ctx context.Context, kind schema.GroupVersionKind, name
 		if err := o.check(ctx, kind, name, patch); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(o.streams.Out, "would write to %s %s: %s\n", kind.Kind, name, patch)
-		return err
+		return o.wouldWrite(kind.Kind, name, patch)
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)

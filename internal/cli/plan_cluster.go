@@ -48,7 +48,7 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 	if err := p.unlisted(config.Host, forbidden, partial); err != nil {
 		return err
 	}
-	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread, IgnoreClaims: p.claimsIgnored()})
+	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread, IgnoreClaims: p.claimsIgnored(), Manages: p.told.manages()})
 	for _, o := range objects {
 		if overlay, is := o.(*v1alpha1.NodeOverlay); is {
 			p.overlays.note(overlay, true)

@@ -163,7 +163,9 @@ func defaultSpread(file string) (*kube.DefaultSpread, error) {
 
 // mirror writes to the store as files are read.
 func (p *planInput) mirror(store *fleet.Store) *kube.Mirror {
-	return kube.NewMirror(store, kube.Settings{EveryPod: true, Spread: p.spread, IgnoreClaims: p.claimsIgnored()})
+	return kube.NewMirror(store, kube.Settings{
+		EveryPod: true, Spread: p.spread, IgnoreClaims: p.claimsIgnored(), Manages: p.told.manages(),
+	})
 }
 
 // claimsIgnored reports whether the controller of the live cluster leaves pods with resource
@@ -386,16 +388,21 @@ func (p *planInput) noteUnrequested() {
 // noteClasses tells of node classes that NodePools name and the input lacks, since
 // the plan is then for what is usual.
 func (p *planInput) noteClasses() {
-	var absent, foreign []string
+	var absent, foreign, others []string
 	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
 		ref := p.pools[name].Spec.Template.Spec.NodeClassRef
 		switch {
 		case ref == nil:
-		case ref.Kind != nodeClassKind:
-			foreign = append(foreign, fmt.Sprintf("%s (%s)", name, ref.Kind))
+		case kube.CheckManaged(p.pools[name]) != nil && p.told.manages() != nil:
+			others = append(others, fmt.Sprintf("%s (%s)", name, classKind(ref)))
+		case kube.CheckManaged(p.pools[name]) != nil:
+			foreign = append(foreign, fmt.Sprintf("%s (%s)", name, classKind(ref)))
 		case p.classes[ref.Name] == nil && !slices.Contains(absent, ref.Name):
 			absent = append(absent, ref.Name)
 		}
+	}
+	if len(others) > 0 {
+		p.notes = append(p.notes, "left out, for it is not nap's: NodePool "+strings.Join(others, ", "))
 	}
 	if len(foreign) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("planned as if of kind %s: NodePool %s", nodeClassKind, strings.Join(foreign, ", ")))
@@ -403,6 +410,14 @@ func (p *planInput) noteClasses() {
 	if len(absent) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("not in the input, planned with defaults: %s %s", nodeClassKind, strings.Join(absent, ", ")))
 	}
+}
+
+// classKind is the kind of a node class, with its group where the kind alone is as that of nap's.
+func classKind(ref *v1.NodeClassReference) string {
+	if ref.Kind == nodeClassKind {
+		return ref.Kind + " of " + ref.Group
+	}
+	return ref.Kind
 }
 
 // note remembers what planning needs beside the mirror.

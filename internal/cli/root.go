@@ -25,11 +25,8 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 // commands that answers offer then say "kubectl nap".
 func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
 	s = asPlugin(s)
-	return command.Run(ctx, command.ShownAs(newRoot(version, s, time.Now), pluginName), args, s)
+	return command.Run(ctx, pluginOf(newRoot(version, s, time.Now), &s), args, s)
 }
-
-// pluginName is how the plugin of kubectl is called.
-const pluginName = "kubectl nap"
 
 // newRoot makes the whole tree of commands; now is their clock.
 func newRoot(version string, s command.Streams, now func() time.Time) *cobra.Command {

@@ -74,7 +74,7 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 	if read.refusedNodePool() && len(read.pools) == 0 {
 		return fmt.Errorf("%w; nothing is planned with another NodePool in its place", errors.Join(read.problems...))
 	}
-	if len(read.pools) == 0 {
+	if len(read.store.Snapshot().Pools()) == 0 {
 		read.addDefaultPool()
 	}
 	flags := c.input.catalogFlags

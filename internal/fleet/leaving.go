@@ -14,6 +14,8 @@ import (
 type LeavingNode struct {
 	// Node may be empty for a machine that is no node. Claim and Pool are its NodeClaim's.
 	Node, Claim, Pool string
+	// Command is the id of the command that removes it, empty where none does.
+	Command string
 	// Since is when the deletion was asked for.
 	Since time.Time
 	// Blocks is what the node waits for that does not end by itself, with the Fix for it;
@@ -25,6 +27,9 @@ type LeavingNode struct {
 	ByBudget, Detaching bool
 }
 
+// NothingInTheWay is what is said of a node that leaves while nothing is known to block it.
+const NothingInTheWay = "its deletion was asked for, and nothing is known to be in the way"
+
 // LeavingNodes are the nodes that leave, those that have done so for longest first. now decides
 // which do-not-disrupt periods have ended.
 func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
@@ -34,7 +39,11 @@ func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
 		if claim.LeavingSince.IsZero() {
 			continue
 		}
-		out = append(out, LeavingNode{Node: claim.NodeName, Claim: claim.Name, Pool: claim.Pool, Since: claim.LeavingSince})
+		n := LeavingNode{Node: claim.NodeName, Claim: claim.Name, Pool: claim.Pool, Since: claim.LeavingSince}
+		if claim.Command != nil {
+			n.Command = claim.Command.ID
+		}
+		out = append(out, n)
 	}
 	if len(out) == 0 {
 		return nil

@@ -36,6 +36,7 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 		claim := tt.claim
 		claim.Name, claim.NodeName, claim.Leaving, claim.LeavingSince = "general-a", "a", true, now.Add(-time.Hour)
 		store.Put(&claim)
+		claim.Command = &Command{ID: "xyz"}
 		store.Put(&Claim{Name: "general-b", NodeName: "b"})
 		store.Put(&Node{Name: "a"})
 		store.Put(&Pod{Ref: ref, Node: "a", KeepUntil: tt.keep, Labels: &Labels{}, Spec: &PodSpec{}})
@@ -43,7 +44,7 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 			store.Put(b)
 		}
 		got := store.Snapshot().LeavingNodes(now)
-		if len(got) != 1 || got[0].Claim != "general-a" || tt.want == "" && got[0].Blocks != "" || !strings.Contains(got[0].Blocks, tt.want) ||
+		if len(got) != 1 || got[0].Claim != "general-a" || got[0].Command != "xyz" || tt.want == "" && got[0].Blocks != "" || !strings.Contains(got[0].Blocks, tt.want) ||
 			(got[0].Blocks == "") != (got[0].Fix == "") {
 			t.Errorf("%s: %+v, want one that is blocked by %q", name, got, tt.want)
 		}

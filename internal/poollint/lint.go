@@ -101,10 +101,7 @@ func (l *linter) say(code Code, fix, format string, args ...any) {
 
 func (l *linter) look() {
 	p := &l.pools[l.at]
-	for _, budget := range p.Disruption.Unreadable {
-		l.say(UnreadableBudget, "Correct the schedule: minute, hour, day of a month, month and weekday, as cron has them, in UTC.",
-			"has a budget that cannot be read, so no node is disrupted: %s", budget)
-	}
+	l.findings = append(l.findings, UnreadableBudgets(p.Pool)...)
 	if p.Invalid != "" {
 		l.say(NothingToBuy, "Correct the field that the message names.", "can buy nothing: %s", p.Invalid)
 		return
@@ -130,6 +127,20 @@ func (l *linter) look() {
 		l.say(ManagedGPUNotRegistered, "nap doctor has the commands; or set gpu.nvidia.managementMode of the AKSNodeClass to Unmanaged.",
 			"AKS refuses its GPU machines: the preview feature %s is not registered", prerequisites.FeatureManagedGPU)
 	}
+}
+
+// UnreadableBudgets are the findings on budgets of a NodePool that cannot be read. Every command
+// that tells of them does so in these words.
+func UnreadableBudgets(p *fleet.Pool) []Finding {
+	var out []Finding
+	for _, budget := range p.Disruption.Unreadable {
+		out = append(out, Finding{
+			NodePool: p.Name, Code: UnreadableBudget,
+			Message: "has a budget that cannot be read, so no node is disrupted: " + budget,
+			Fix:     "Correct the schedule: minute, hour, day of a month, month and weekday, as cron has them, in UTC.",
+		})
+	}
+	return out
 }
 
 // labelGPUManufacturer is the label of sizes with GPUs.

@@ -15,7 +15,7 @@ const (
 	stageReplacing   = "Replacing"
 	stageDraining    = "Draining"
 	stageRollingBack = "RollingBack"
-	stageDone        = "Done"
+	stageDone        = v1alpha1.MoveDone
 	stageRolledBack  = "RolledBack"
 )
 

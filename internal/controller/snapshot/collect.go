@@ -126,6 +126,7 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	s.Machines, s.UsualBootSeconds = slices.Clone(state.machines), state.usual
 	s.Leaving = slices.Clone(state.leaving)
 	c.Moves.fill(s)
+	tellLeaving(s)
 	return nil
 }
 
@@ -289,7 +290,7 @@ func Leaving(now *fleet.Snapshot, at time.Time) []v1alpha1.LeavingNode {
 	var out []v1alpha1.LeavingNode
 	for _, n := range now.LeavingNodes(at) {
 		out = append(out, v1alpha1.LeavingNode{
-			Node: n.Node, NodeClaim: n.Claim, NodePool: n.Pool, Since: metav1.NewTime(n.Since), BlockedBy: n.Blocks,
+			Node: n.Node, NodeClaim: n.Claim, NodePool: n.Pool, Since: metav1.NewTime(n.Since), BlockedBy: n.Blocks, Move: n.Command,
 		})
 	}
 	return out

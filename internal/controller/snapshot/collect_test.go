@@ -8,6 +8,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -94,6 +95,53 @@ func TestFleetAtRestIsSeldomLookedAt(t *testing.T) {
 	clk.Step(fleetHolds)
 	sells.price = 0
 	look("3.000", 2, 4)
+}
+
+// TestMovesAreDoneWhenTheirNodesAreGone: until then they say what these wait for, in the words of
+// the nodes that leave.
+func TestMovesAreDoneWhenTheirNodesAreGone(t *testing.T) {
+	const volumes = "a: it is drained and waits for its VolumeAttachments to be gone"
+	leaves := func(name string, of *fleet.Command) *fleet.Claim {
+		since := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+		return &fleet.Claim{Name: "general-" + name, Pool: "general", NodeName: name, Leaving: true, LeavingSince: since, Command: of}
+	}
+	volume := func(c *fleet.Claim) *fleet.Claim { c.Detaching = true; return c }
+	move, other := &fleet.Command{ID: "xyz"}, &fleet.Command{ID: "abc"}
+	for name, tt := range map[string]struct {
+		claims     []*fleet.Claim
+		was        v1alpha1.Move
+		stage, why string
+	}{
+		"all are gone":         {was: v1alpha1.Move{ID: "xyz", Stage: "Done"}, stage: "Done"},
+		"volumes are attached": {[]*fleet.Claim{volume(leaves("a", move))}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving", volumes},
+		"machine is deleted": {[]*fleet.Claim{leaves("a", move)}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving",
+			"a: its deletion was asked for, and nothing is known to be in the way"},
+		"what blocks comes first": {[]*fleet.Claim{leaves("0", move), leaves("1", move), volume(leaves("a", move))},
+			v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving", volumes + "; and 2 more of its nodes"},
+		"nodes of others": {[]*fleet.Claim{volume(leaves("a", other)), volume(leaves("b", nil))}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Done", ""},
+		"rolled back": {[]*fleet.Claim{volume(leaves("a", move))}, v1alpha1.Move{ID: "xyz", Stage: "RolledBack", Why: "quota"},
+			"RolledBack", "quota"},
+	} {
+		store, moves := fleet.NewStore(), &Moves{}
+		moves.Ended(&tt.was)
+		for _, c := range tt.claims {
+			store.Put(c)
+		}
+		collector := &Collector{
+			Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Market: func() Market { return Market{} }, Health: func() (string, string) { return "", "" },
+			Fleet: store.Snapshot, Decisions: &Decisions{}, Moves: moves, Catalogs: &shop{},
+		}
+		for range 2 { // what is told does not change what is remembered
+			d := &Document{}
+			if err := collector.Collect(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			if m := d.Status.LastMoves[0]; m.Stage != tt.stage || m.Why != tt.why {
+				t.Errorf("%s: %s, %q; want %s, %q", name, m.Stage, m.Why, tt.stage, tt.why)
+			}
+			store.Put(&fleet.Pool{Name: "another", NodeLimit: -1})
+		}
+	}
 }
 
 // TestMachinesSayWhatTheirNodeWaitsFor: a node that is not initialized is on its way.
