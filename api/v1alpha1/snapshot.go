@@ -116,6 +116,9 @@ type Refusal struct {
 	// Size or Family is the VM size or the family; both are empty for all sizes.
 	Size   string `json:"size,omitempty"`
 	Family string `json:"family,omitempty"`
+	// Kind is what all sizes have in common for which it holds: their architecture, and
+	// whether they have GPUs or are confidential. It is empty for sizes of every kind.
+	Kind string `json:"kind,omitempty"`
 	// Place is the zone, or what else it holds for.
 	Place string `json:"place"`
 	// CapacityType is on-demand or spot.

@@ -265,7 +265,7 @@ func (t *statusScreen) market() {
 	if n := int(s.RefusedOfferings); n > 0 && len(s.Refusals) > 0 {
 		next := slices.MinFunc(s.Refusals, func(x, y v1alpha1.Refusal) int { return x.Until.Compare(y.Until.Time) })
 		t.add("REFUSED  %d; %s (%s), asked again at %s", n,
-			cmp.Or(next.Size, next.Family, "every size"), next.Why, next.Until.UTC().Format("15:04Z"))
+			cmp.Or(next.Size, next.Family, next.Kind, "every size"), next.Why, next.Until.UTC().Format("15:04Z"))
 	}
 	if len(s.Quotas) > 0 {
 		q := slices.MinFunc(s.Quotas, func(x, y v1alpha1.QuotaLine) int { return cmp.Compare(x.Limit-x.Used, y.Limit-y.Used) })
