@@ -70,7 +70,8 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	}
 	for i, l := range lines {
 		known := l.CapacityType == string(model.OnDemand) || l.CapacityType == string(model.Spot)
-		if l.Place == "" || !known || l.MinVCPUs < 0 || l.Size != "" && l.Family != "" || l.Kind != "" && l.Size+l.Family != "" {
+		several := l.Size != "" && l.Family != "" || l.Kind != "" && l.Size+l.Family != ""
+		if l.Place == "" || !known || l.MinVCPUs < 0 || several || l.Kind != "" && l.CapacityType != string(model.Spot) {
 			return fmt.Errorf("read what Azure has refused: entry %d is no block: %+v", i+1, l)
 		}
 	}

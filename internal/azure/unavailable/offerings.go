@@ -55,8 +55,6 @@ type cause struct {
 	why string
 	// quota says that a quota of the subscription is used up.
 	quota bool
-	// scarce says that many sizes were refused and the others not asked for.
-	scarce bool
 }
 
 // Entry is what the cache holds about one subject, for people and for other
@@ -248,12 +246,20 @@ func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType m
 			{place: place, capacityType: capacityType},
 		} {
 			if found, ok := o.entries[sub]; ok && s.VCPUs >= found.minVCPUs {
-				until := found.until.UTC().Format(time.RFC3339)
-				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, until), found.quota
+				return sub.refused(found.why, found.until), found.quota
 			}
 		}
 	}
 	return "", false
+}
+
+// refused says why the sizes of a subject are not worth asking for until then.
+func (s subject) refused(why string, until time.Time) string {
+	text := "Azure refused it with " + why
+	if s.scarce() { // most of the kind were never asked for
+		text = fmt.Sprintf("Azure is not asked for it: its kind (%s) was refused, %s", s.kind, why)
+	}
+	return fmt.Sprintf("%s; it is asked again after %s", text, until.UTC().Format(time.RFC3339))
 }
 
 // Revision changes whenever an answer of Unavailable may.

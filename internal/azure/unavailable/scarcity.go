@@ -38,6 +38,10 @@ func (r *Refusal) scarce() bool {
 	return slices.Contains([]Kind{SKUNotAvailable, ZonalAllocation, Allocation, OverconstrainedZonal, Overconstrained}, r.Kind)
 }
 
+// scarce reports whether the entry of a subject is one of spot machines that are scarce: no refusal
+// by itself is about a kind.
+func (s subject) scarce() bool { return s.kind != "" }
+
 // kindOf says on what kind of hardware Azure runs a size: what is sold out on one says nothing
 // about another.
 func kindOf(s *instancetype.SKU) string {
@@ -73,7 +77,7 @@ func (o *Offerings) count(f *Failure, a Attempt) {
 	o.mu.Unlock()
 	if enough {
 		why := fmt.Sprintf("%s for one spot size after the other", f.Code)
-		o.put(of, 0, ScarceTTL, cause{why: why, scarce: true})
+		o.put(of, 0, ScarceTTL, cause{why: why})
 	}
 }
 
@@ -87,7 +91,7 @@ func (o *Offerings) plenty(a Attempt) {
 	for _, place := range places {
 		s := subject{kind: kindOf(a.SKU), place: place, capacityType: model.Spot}
 		delete(o.scarcities, s)
-		if o.entries[s].scarce {
+		if _, scarce := o.entries[s]; scarce {
 			delete(o.entries, s)
 			o.revision++
 		}
@@ -98,5 +102,5 @@ func (o *Offerings) plenty(a Attempt) {
 // again. The caller holds mu.
 func (o *Offerings) forgetScarcity() {
 	clear(o.scarcities)
-	maps.DeleteFunc(o.entries, func(_ subject, x entry) bool { return x.scarce })
+	maps.DeleteFunc(o.entries, func(s subject, _ entry) bool { return s.scarce() })
 }

@@ -100,6 +100,35 @@ func TestScarcityOfOneKindClosesNoOther(t *testing.T) {
 	}
 }
 
+// A controller that starts knows from the entry alone what it is.
+func TestScarcityEndsAfterARestartAsBefore(t *testing.T) {
+	c := &clock{time.Unix(0, 0)}
+	never := size("Standard_D4s_v5", 4)
+	for name, end := range map[string]func(*Offerings){
+		"a spot machine is made":      func(o *Offerings) { o.MarkLaunched(Attempt{never, "eastus-1", model.Spot}) },
+		"a person wants to ask again": func(o *Offerings) { o.Forget("Standard_D4s_v5") },
+	} {
+		before := New(c.now)
+		refuseSizes(before, "SkuNotAvailable", "eastus-1", model.Spot, 0, ScarceSizes)
+		text, err := before.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := New(c.now)
+		if err := after.Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+		why := whyNot(after, never, "eastus-1", model.Spot)
+		if !strings.HasPrefix(why, "Azure is not asked for it: its kind (unknown architecture) was refused, SkuNotAvailable for one spot size") {
+			t.Errorf("of a size that was never asked for it is said: %q", why)
+		}
+		end(after)
+		if why := whyNot(after, never, "eastus-1", model.Spot); why != "" {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
+}
+
 func TestSparseRefusalsDoNotMakeSpotScarce(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
 	o := New(c.now)
