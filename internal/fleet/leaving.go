@@ -47,7 +47,7 @@ func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
 	}
 	pods := make([][]*Pod, len(out))
 	for p := range s.Pods() {
-		if i, leaves := at[p.Node]; leaves && p.Bound() && !p.Terminating && !p.Static {
+		if i, leaves := at[p.Node]; leaves && p.Bound() && awaitsDrain(p) {
 			pods[i] = append(pods[i], p)
 		}
 	}
@@ -57,6 +57,13 @@ func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
 		out[i].judge(s.Claim(out[i].Claim), pods[i], budgets, now)
 	}
 	return out
+}
+
+// awaitsDrain reports whether the drain of a node has still to evict a pod. Like Karpenter, it neither
+// evicts nor waits for pods which tolerate the taint of the node, as most DaemonSets' do.
+func awaitsDrain(p *Pod) bool {
+	leaves := model.Taint{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}
+	return !p.Terminating && !p.Static && model.Untolerated([]model.Taint{leaves}, p.Spec.Tolerations) != nil
 }
 
 // judge says what keeps the node: an annotated pod, a PodDisruptionBudget, or volumes.
