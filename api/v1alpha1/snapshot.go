@@ -197,8 +197,9 @@ type LeavingNode struct {
 	NodePool  string `json:"nodePool,omitempty"`
 	// Since is when the deletion was asked for.
 	Since metav1.Time `json:"since"`
-	// BlockedBy is what the node waits for that does not end by itself: a pod, a
-	// PodDisruptionBudget or volumes. It is empty while nothing is known to be in the way.
+	// BlockedBy is what the node waits for that does not end by itself, or takes longer than is
+	// usual: a pod, a PodDisruptionBudget or volumes. It is empty while nothing is known to be
+	// in the way.
 	BlockedBy string `json:"blockedBy,omitempty"`
 }
 

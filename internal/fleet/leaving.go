@@ -16,14 +16,19 @@ type LeavingNode struct {
 	Node, Claim, Pool string
 	// Since is when the deletion was asked for.
 	Since time.Time
-	// Blocks is what the node waits for that does not end by itself, with the Fix for it;
-	// both are empty while nothing is known to be in the way.
+	// Blocks is what the node waits for that does not end by itself, or takes longer than is
+	// usual, with the Fix for it; both are empty while nothing is known to be in the way.
 	Blocks, Fix string
 	// Pod is the pod that Blocks speaks of; zero where it speaks of none. ByBudget says that
 	// a PodDisruptionBudget is what holds it, Detaching that volumes have to be detached.
 	Pod                 model.PodRef
 	ByBudget, Detaching bool
 }
+
+// usuallyWithin is how long volumes may take to be detached, and a PodDisruptionBudget may allow no
+// eviction after the deletion was asked for, before that is told: every drain of a node with a disk
+// waits for it, and a budget lets one pod go after the other.
+const usuallyWithin = 5 * time.Minute
 
 // LeavingNodes are the nodes that leave, those that have done so for longest first. now decides
 // which do-not-disrupt periods have ended.
@@ -72,6 +77,7 @@ func (n *LeavingNode) judge(claim *Claim, pods []*Pod, budgets *podBudgets, now 
 	switch {
 	case claim.Terminating: // its machine is being deleted
 		return
+	case claim.Detaching && now.Sub(claim.DetachingSince) < usuallyWithin: // as in every drain
 	case claim.Detaching:
 		n.Detaching = true
 		n.Blocks = "it is drained and waits for its VolumeAttachments to be gone"
@@ -82,7 +88,7 @@ func (n *LeavingNode) judge(claim *Claim, pods []*Pod, budgets *podBudgets, now 
 				n.Fix = "Remove the annotation from the pod, or delete the pod; or " + force + "."
 				break
 			}
-			if n.budgeted(p, budgets) {
+			if n.budgeted(p, budgets, now) {
 				n.Fix = "Raise maxUnavailable, add replicas, or see why pods of the budget are not healthy; or " + force + "."
 				break
 			}
@@ -107,8 +113,8 @@ func (n *LeavingNode) held(p *Pod, now time.Time) bool {
 	return true
 }
 
-// budgeted notes a pod whose eviction PodDisruptionBudgets do not allow now.
-func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets) bool {
+// budgeted notes a pod whose eviction PodDisruptionBudgets never allow, or not for long already.
+func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets, now time.Time) bool {
 	of := budgets.of(p)
 	if len(of) > 1 {
 		n.Blocks = fmt.Sprintf("%d PodDisruptionBudgets (%s, %s) speak of pod %s, which the eviction API refuses",
@@ -117,7 +123,7 @@ func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets) bool {
 		switch b := &budgets.listed[of[0]]; {
 		case b.Blocking:
 			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s never allows an eviction of pod %s", b, p.Ref)
-		case b.Allowed <= 0:
+		case b.Allowed <= 0 && now.Sub(n.Since) >= usuallyWithin:
 			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", b, p.Ref)
 		}
 	}

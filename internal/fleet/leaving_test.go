@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -21,19 +22,28 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		claim Claim
+		since time.Duration // an hour unless given
 		keep  time.Time
 		pdbs  []*Budget
 		pods  []*Pod
 		want  string
 	}{
-		"nothing is in the way":      {want: ""},
-		"annotated pod":              {keep: Forever, want: "pod shop/web must not be disrupted (karpenter.sh/do-not-disrupt)"},
-		"annotation that ended":      {keep: now.Add(-time.Minute), want: ""},
-		"annotation that ends":       {keep: now.Add(time.Minute), want: "pod shop/web must not be disrupted before 2026-11-25T08:01:00Z"},
-		"budget that never does":     {pdbs: []*Budget{budget(0, true)}, want: "PodDisruptionBudget shop/pdb never allows an eviction of pod shop/web"},
-		"budget without room":        {pdbs: []*Budget{budget(0, false)}, want: "PodDisruptionBudget shop/pdb allows no eviction of pod shop/web now"},
-		"budget with room":           {pdbs: []*Budget{budget(1, false)}, want: ""},
-		"volumes":                    {claim: Claim{Detaching: true}, want: "waits for its VolumeAttachments to be gone"},
+		"nothing is in the way":                  {want: ""},
+		"annotated pod":                          {keep: Forever, want: "pod shop/web must not be disrupted (karpenter.sh/do-not-disrupt)"},
+		"annotation that ended":                  {keep: now.Add(-time.Minute), want: ""},
+		"annotation that ends":                   {keep: now.Add(time.Minute), want: "pod shop/web must not be disrupted before 2026-11-25T08:01:00Z"},
+		"budget that never does":                 {pdbs: []*Budget{budget(0, true)}, want: "PodDisruptionBudget shop/pdb never allows an eviction of pod shop/web"},
+		"budget without room":                    {pdbs: []*Budget{budget(0, false)}, want: "PodDisruptionBudget shop/pdb allows no eviction of pod shop/web now"},
+		"budget with room":                       {pdbs: []*Budget{budget(1, false)}, want: ""},
+		"volumes":                                {claim: Claim{Detaching: true, DetachingSince: now.Add(-usuallyWithin)}, want: "waits for its VolumeAttachments to be gone"},
+		"volumes that take no longer than usual": {claim: Claim{Detaching: true, DetachingSince: now.Add(-usuallyWithin + time.Second)}, want: ""},
+		"budget without room for a moment":       {since: usuallyWithin - time.Second, pdbs: []*Budget{budget(0, false)}, want: ""},
+		"budget without room since usual":        {since: usuallyWithin, pdbs: []*Budget{budget(0, false)}, want: "allows no eviction of pod shop/web now"},
+		"budget that never does, at once":        {since: time.Second, pdbs: []*Budget{budget(0, true)}, want: "never allows an eviction of pod shop/web"},
+		"two budgets, at once": {
+			since: time.Second, pdbs: []*Budget{budget(1, false), {Namespace: "shop", Name: "other", Selector: &model.Selector{}, Allowed: 1}},
+			want: "speak of pod shop/web, which the eviction API refuses",
+		},
 		"machine is deleted":         {claim: Claim{Terminating: true}, keep: Forever, want: ""},
 		"pod that the drain ignores": {pods: []*Pod{ignored}, want: ""},
 		"pod that the drain ignores before one that it waits for": {
@@ -43,7 +53,7 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 	} {
 		store := NewStore()
 		claim := tt.claim
-		claim.Name, claim.NodeName, claim.Leaving, claim.LeavingSince = "general-a", "a", true, now.Add(-time.Hour)
+		claim.Name, claim.NodeName, claim.Leaving, claim.LeavingSince = "general-a", "a", true, now.Add(-cmp.Or(tt.since, time.Hour))
 		store.Put(&claim)
 		store.Put(&Claim{Name: "general-b", NodeName: "b"})
 		store.Put(&Node{Name: "a"})
