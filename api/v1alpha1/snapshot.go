@@ -116,6 +116,9 @@ type Refusal struct {
 	// Size or Family is the VM size or the family; both are empty for all sizes.
 	Size   string `json:"size,omitempty"`
 	Family string `json:"family,omitempty"`
+	// Kind is what all sizes have in common for which it holds: their architecture, and
+	// whether they have GPUs or are confidential. It is empty for sizes of every kind.
+	Kind string `json:"kind,omitempty"`
 	// Place is the zone, or what else it holds for.
 	Place string `json:"place"`
 	// CapacityType is on-demand or spot.
@@ -194,8 +197,9 @@ type LeavingNode struct {
 	NodePool  string `json:"nodePool,omitempty"`
 	// Since is when the deletion was asked for.
 	Since metav1.Time `json:"since"`
-	// BlockedBy is what the node waits for that does not end by itself: a pod, a
-	// PodDisruptionBudget or volumes. It is empty while nothing is known to be in the way.
+	// BlockedBy is what the node waits for that does not end by itself, or takes longer than is
+	// usual: a pod, a PodDisruptionBudget or volumes. It is empty while nothing is known to be
+	// in the way.
 	BlockedBy string `json:"blockedBy,omitempty"`
 	// Move is the id of the Move that removes it, empty where none does.
 	Move string `json:"move,omitempty"`

@@ -18,25 +18,28 @@ type furtherMachines struct {
 }
 
 // beyondLimit are the machines of the nearest NodePool that all waiting pods of the class take
-// once its limit allows them; nil where that is not the way for all of them, and where just one
-// waits, for which the machine of the nearest miss does.
+// once its limit allows them; nil where they wait for another reason, where that is not the way for
+// all of them, and where just one waits, for which the machine of the nearest miss does.
 func (a *adviser) beyondLimit(reason model.Reason, nearest *model.NearestMiss) *furtherMachines {
 	p := a.made.input.Problem
 	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
 	if at < 0 || len(a.waiting) < 2 {
 		return nil
 	}
+	var lift func(pool *model.Pool)
+	switch reason {
+	case model.ReasonLimit:
+		lift = func(pool *model.Pool) { pool.Limits = nil }
+	case model.ReasonNodeLimit:
+		lift = func(pool *model.Pool) { pool.NodeLimit = -1 }
+	case model.ReasonCostLimit:
+		lift = func(pool *model.Pool) { pool.CostLimit = nil }
+	default:
+		return nil
+	}
 	plan := a.plan(func(p *model.Problem, class *model.PodClass) {
 		class.Pods = a.waiting
-		switch pool := &p.Pools[at]; reason {
-		case model.ReasonLimit:
-			pool.Limits = nil
-		case model.ReasonNodeLimit:
-			pool.NodeLimit = -1
-		case model.ReasonCostLimit:
-			pool.CostLimit = nil
-		default:
-		}
+		lift(&p.Pools[at])
 	})
 	if len(plan.Unschedulable) > 0 {
 		return nil

@@ -372,7 +372,7 @@ func (o *operator) retry(ctx context.Context, what string, names []string) error
 	refusals := 0
 	for _, r := range o.told.document.Status.Refusals {
 		of := func(name string) bool { return strings.EqualFold(name, r.Size) || strings.EqualFold(name, r.Family) }
-		if what == "*" || slices.ContainsFunc(names, of) {
+		if what == "*" || r.Kind != "" || slices.ContainsFunc(names, of) {
 			refusals++
 		}
 	}

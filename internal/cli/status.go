@@ -167,7 +167,7 @@ func (c *statusCommand) fromObjects(ctx context.Context, s *v1alpha1.SnapshotSta
 	}
 	s.Region = source.Region
 	s.NodePools, s.OtherNodes = snapshot.Pools(now, views, c.now())
-	s.Machines, s.UsualBootSeconds = snapshot.Machines(now)
+	s.Machines, s.UsualBootSeconds = snapshot.Machines(now, c.now())
 	s.Leaving = snapshot.Leaving(now, c.now())
 	s.Pending = waiting(now)
 	for i := range s.Pending {

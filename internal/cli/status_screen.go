@@ -17,6 +17,7 @@ import (
 // What fits on a screen of 80 columns and 24 lines.
 const (
 	screenColumns = 80
+	screenLines   = 24
 	mostPools     = 7
 	mostPending   = 2
 	mostNotes     = 2
@@ -38,14 +39,18 @@ func (t *statusScreen) String() string {
 		t.lines = append(t.lines, wrap(t.Assuming, screenColumns)...)
 	}
 	t.headline()
-	t.pools()
+	above := t.lines
+	t.lines = nil
 	t.pending()
 	t.machines()
 	t.moves()
 	t.leaving()
 	t.market()
 	t.last()
-	return strings.Join(t.lines, "\n") + "\n"
+	below := t.lines
+	t.lines = above
+	t.pools(screenLines - len(above) - len(below))
+	return strings.Join(append(t.lines, below...), "\n") + "\n"
 }
 
 // add adds a line, cut to the width of the screen.
@@ -107,8 +112,12 @@ func (t *statusScreen) headline() {
 	}
 }
 
-// pools are a table of the NodePools, those with most to pay first.
-func (t *statusScreen) pools() {
+// leastRoom are the lines that the table of NodePools has in any case: its header, one NodePool, and
+// how many more there are.
+const leastRoom = 3
+
+// pools are a table of the NodePools, the largest first: as many as there is room for, in lines.
+func (t *statusScreen) pools(room int) {
 	pools := slices.Clone(t.Status.NodePools)
 	slices.SortStableFunc(pools, func(x, y v1alpha1.NodePoolState) int {
 		return cmp.Or(cmp.Compare(y.Nodes, x.Nodes), cmp.Compare(x.Name, y.Name))
@@ -117,11 +126,17 @@ func (t *statusScreen) pools() {
 		t.add("No NodePool: nothing is bought. See docs/install.md, or: nap doctor")
 		return
 	}
+	beside := t.besidePools(pools)
+	beside = beside[:min(len(beside), max(0, room-leastRoom))]
+	rows := min(mostPools, room-1-len(beside))
+	if rows < len(pools) { // one line says how many more there are
+		rows = max(1, min(mostPools, room-2-len(beside)))
+	}
+	rows = min(rows, len(pools))
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODEPOOL\tNODES\tCPU\tMEMORY\tLIMIT\t$/H\tSPOT\tMOVES")
-	var notes []string
-	for i := range pools[:min(mostPools, len(pools))] {
+	for i := range pools[:rows] {
 		p := &pools[i]
 		moves := 0
 		for j := range t.Status.Moves {
@@ -139,23 +154,32 @@ func (t *statusScreen) pools() {
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", clip(p.Name, 24), p.Nodes, percentText(p.CPUPercent), percentText(p.MemoryPercent),
 			limitText(p.Limits), cmp.Or(p.HourlyCost, "0.000"), spot, underWay)
-		if note := noteOf(p); note != "" && len(notes) < mostNotes {
-			notes = append(notes, clip(p.Name, 24)+": "+note)
-		}
 	}
 	w.Flush()
 	for line := range strings.Lines(text.String()) {
 		t.add("%s", strings.TrimRight(line, " \n"))
 	}
-	for _, note := range notes {
-		t.add("%s", note)
-	}
-	if more := len(pools) - mostPools; more > 0 {
+	if more := len(pools) - rows; more > 0 {
 		t.add("... and %s: nap get pools", plural(more, "more NodePool"))
 	}
-	if n := t.Status.OtherNodes; n > 0 {
-		t.add("%s of no NodePool: nap savings says what nap would cost", plural(int(n), "node"))
+	for _, line := range beside {
+		t.add("%s", line)
 	}
+}
+
+// besidePools are the lines that follow the table of NodePools where there is room: what is special
+// about the first of them, and nodes that belong to none.
+func (t *statusScreen) besidePools(pools []v1alpha1.NodePoolState) []string {
+	var out []string
+	for i := range pools[:min(mostPools, len(pools))] {
+		if note := noteOf(&pools[i]); note != "" && len(out) < mostNotes {
+			out = append(out, clip(pools[i].Name, 24)+": "+note)
+		}
+	}
+	if n := t.Status.OtherNodes; n > 0 {
+		out = append(out, plural(int(n), "node")+" of no NodePool: nap savings says what nap would cost")
+	}
+	return out
 }
 
 // noteOf is what is special about a NodePool.
@@ -255,7 +279,7 @@ func (t *statusScreen) leaving() {
 	if told.BlockedBy == "" {
 		return
 	}
-	t.lines = append(t.lines, wrap("         "+name+": "+told.BlockedBy, screenColumns)...)
+	t.add("         %s: %s", name, told.BlockedBy)
 	t.add("         -> %s", t.offered("nap explain node "+name))
 }
 
@@ -265,7 +289,7 @@ func (t *statusScreen) market() {
 	if n := int(s.RefusedOfferings); n > 0 && len(s.Refusals) > 0 {
 		next := slices.MinFunc(s.Refusals, func(x, y v1alpha1.Refusal) int { return x.Until.Compare(y.Until.Time) })
 		t.add("REFUSED  %d; %s (%s), asked again at %s", n,
-			cmp.Or(next.Size, next.Family, "every size"), next.Why, next.Until.UTC().Format("15:04Z"))
+			cmp.Or(next.Size, next.Family, next.Kind, "every size"), next.Why, next.Until.UTC().Format("15:04Z"))
 	}
 	if len(s.Quotas) > 0 {
 		q := slices.MinFunc(s.Quotas, func(x, y v1alpha1.QuotaLine) int { return cmp.Compare(x.Limit-x.Used, y.Limit-y.Used) })

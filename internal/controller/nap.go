@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -120,6 +121,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 	err = addStatusLoops(ctx, mgr, purchasebackoff.Loop{
 		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: numbers,
 		Purchases: past.made, Registrations: past.registrations, Snapshot: m.Snapshot,
+		Known: func() bool { return parts.restored() && fed.fed.Load() },
 	}, func() (map[string]string, bool) { return collector.Decisions.LimitsReached(m.Snapshot) })
 	if err != nil {
 		return err
@@ -291,6 +293,8 @@ type fedLoops struct {
 	first  firstPlan
 	mirror mirror
 	mgr    manager.Manager
+	// fed is set once the mirror has seen the whole cluster.
+	fed atomic.Bool
 }
 
 func (f *fedLoops) NeedLeaderElection() bool { return true }
@@ -302,6 +306,7 @@ func (f *fedLoops) Start(ctx context.Context) error {
 		}
 		return fmt.Errorf("reading the cluster: %w", err)
 	}
+	f.fed.Store(true)
 	for _, step := range f.before {
 		step(ctx)
 	}

@@ -3,9 +3,14 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
+
+// InitializeWithin is how long a node may take from its creation until it is initialized before
+// that is told as trouble: every node takes some seconds.
+const InitializeWithin = time.Minute
 
 // Awaited are the things that a node needs before it is initialized, as Karpenter sees it: a
 // kubelet that is ready, no startup taints, all its resources. It is empty for a node that is

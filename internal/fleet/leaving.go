@@ -18,8 +18,8 @@ type LeavingNode struct {
 	Command string
 	// Since is when the deletion was asked for.
 	Since time.Time
-	// Blocks is what the node waits for that does not end by itself, with the Fix for it;
-	// both are empty while nothing is known to be in the way.
+	// Blocks is what the node waits for that does not end by itself, or takes longer than is
+	// usual, with the Fix for it; both are empty while nothing is known to be in the way.
 	Blocks, Fix string
 	// Pod is the pod that Blocks speaks of; zero where it speaks of none. ByBudget says that
 	// a PodDisruptionBudget is what holds it, Detaching that volumes have to be detached.
@@ -29,6 +29,11 @@ type LeavingNode struct {
 
 // NothingInTheWay is what is said of a node that leaves while nothing is known to block it.
 const NothingInTheWay = "its deletion was asked for, and nothing is known to be in the way"
+
+// usuallyWithin is how long volumes may take to be detached, and a PodDisruptionBudget may allow no
+// eviction after the deletion was asked for, before that is told: every drain of a node with a disk
+// waits for it, and a budget lets one pod go after the other.
+const usuallyWithin = 5 * time.Minute
 
 // LeavingNodes are the nodes that leave, those that have done so for longest first. now decides
 // which do-not-disrupt periods have ended.
@@ -56,7 +61,7 @@ func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
 	}
 	pods := make([][]*Pod, len(out))
 	for p := range s.Pods() {
-		if i, leaves := at[p.Node]; leaves && p.Bound() && !p.Terminating && !p.Static {
+		if i, leaves := at[p.Node]; leaves && p.Bound() && awaitsDrain(p) {
 			pods[i] = append(pods[i], p)
 		}
 	}
@@ -68,12 +73,20 @@ func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
 	return out
 }
 
+// awaitsDrain reports whether the drain of a node has still to evict a pod. Like Karpenter, it neither
+// evicts nor waits for pods which tolerate the taint of the node, as most DaemonSets' do.
+func awaitsDrain(p *Pod) bool {
+	leaves := model.Taint{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}
+	return !p.Terminating && !p.Static && model.Untolerated([]model.Taint{leaves}, p.Spec.Tolerations) != nil
+}
+
 // judge says what keeps the node: an annotated pod, a PodDisruptionBudget, or volumes.
 func (n *LeavingNode) judge(claim *Claim, pods []*Pod, budgets *podBudgets, now time.Time) {
 	const force = "set terminationGracePeriod on the NodePool, which bounds the drain of nodes that are bought from then on"
 	switch {
 	case claim.Terminating: // its machine is being deleted
 		return
+	case claim.Detaching && now.Sub(claim.DetachingSince) < usuallyWithin: // as in every drain
 	case claim.Detaching:
 		n.Detaching = true
 		n.Blocks = "it is drained and waits for its VolumeAttachments to be gone"
@@ -84,7 +97,7 @@ func (n *LeavingNode) judge(claim *Claim, pods []*Pod, budgets *podBudgets, now 
 				n.Fix = "Remove the annotation from the pod, or delete the pod; or " + force + "."
 				break
 			}
-			if n.budgeted(p, budgets) {
+			if n.budgeted(p, budgets, now) {
 				n.Fix = "Raise maxUnavailable, add replicas, or see why pods of the budget are not healthy; or " + force + "."
 				break
 			}
@@ -109,8 +122,8 @@ func (n *LeavingNode) held(p *Pod, now time.Time) bool {
 	return true
 }
 
-// budgeted notes a pod whose eviction PodDisruptionBudgets do not allow now.
-func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets) bool {
+// budgeted notes a pod whose eviction PodDisruptionBudgets never allow, or not for long already.
+func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets, now time.Time) bool {
 	of := budgets.of(p)
 	if len(of) > 1 {
 		n.Blocks = fmt.Sprintf("%d PodDisruptionBudgets (%s, %s) speak of pod %s, which the eviction API refuses",
@@ -119,7 +132,7 @@ func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets) bool {
 		switch b := &budgets.listed[of[0]]; {
 		case b.Blocking:
 			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s never allows an eviction of pod %s", b, p.Ref)
-		case b.Allowed <= 0:
+		case b.Allowed <= 0 && now.Sub(n.Since) >= usuallyWithin:
 			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", b, p.Ref)
 		}
 	}

@@ -50,10 +50,12 @@ type Claim struct {
 	Capacity    Amounts
 	Allocatable Amounts
 	// Leaving claims are deleted or their instance is terminating; Terminating ones
-	// are past the drain. Detaching ones are drained, and their volumes are not detached.
-	Leaving     bool
-	Terminating bool
-	Detaching   bool
+	// are past the drain. Detaching ones are drained, and their volumes are not detached since
+	// then.
+	Leaving        bool
+	Terminating    bool
+	Detaching      bool
+	DetachingSince time.Time
 	// LeavingSince is when the deletion was asked for, zero where it was not.
 	LeavingSince time.Time
 	Created      time.Time

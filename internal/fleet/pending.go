@@ -30,10 +30,11 @@ type pendingPods struct {
 // Their volume claims and resource claims are counted as used.
 func (q *pendingPods) sort(pods map[model.PodRef]*Pod, volumes *volumeResolver, claims *deviceResolver) {
 	for _, p := range pods {
-		volumes.use(p)
+		expected := cmp.Or(q.nominated(p), q.placement(p))
+		volumes.use(p, expected != nil)
 		claims.use(p)
-		if n := cmp.Or(q.nominated(p), q.placement(p)); n != nil {
-			n.pods = append(n.pods, p)
+		if expected != nil {
+			expected.pods = append(expected.pods, p)
 			continue
 		}
 		switch {

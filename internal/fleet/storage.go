@@ -30,30 +30,57 @@ type volumeResolver struct {
 	// users counts the pods that name each volume claim and have not ended. It is
 	// complete once pendingPods.sort has run.
 	users map[objectKey]int
-	// holders are the pods that use the claims which one pod may use at a time: the one that
-	// is bound, else the oldest that waits. They are complete when users is.
+	// holders are the pods that keep all others off the claims which one pod may use at a
+	// time: they have a node, or are expected on one. firsts are the oldest of the pods that
+	// wait for such a claim and that one owner made of one template. Both are complete when
+	// users is.
 	holders map[objectKey]*Pod
+	firsts  map[waitingFor]*Pod
+}
+
+// waitingFor is a claim which one pod may use at a time, and pods that wait for it and can be
+// placed equally well.
+type waitingFor struct {
+	claim          objectKey
+	owner          Owner
+	ownerUID, spec string
 }
 
 func newVolumeResolver(s *Snapshot, nodes *clusterNodes) *volumeResolver {
 	return &volumeResolver{
 		claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes,
-		users: map[objectKey]int{}, holders: map[objectKey]*Pod{},
+		users: map[objectKey]int{}, holders: map[objectKey]*Pod{}, firsts: map[waitingFor]*Pod{},
 	}
 }
 
-// use counts the pod as a user of its volume claims.
-func (r *volumeResolver) use(p *Pod) {
+// use counts the pod as a user of its volume claims. An expected pod has no node yet, but room
+// on one.
+func (r *volumeResolver) use(p *Pod, expected bool) {
 	for _, name := range p.Claims {
 		if p.Terminal {
 			continue
 		}
 		key := objectKey{p.Ref.Namespace, name}
 		r.users[key]++
-		if c := r.claims[key]; c != nil && c.OnePod && precedes(p, r.holders[key]) {
-			r.holders[key] = p
+		if c := r.claims[key]; c == nil || !c.OnePod {
+			continue
+		}
+		// Like the scheduler, a pod that only waits keeps no other pod off: it may wait for
+		// ever, too large for any machine or behind a gate, and the others would with it.
+		// Pods of one template are an exception, since a machine for each is never needed.
+		switch wait := waitsFor(key, p); {
+		case p.Node != "" || expected:
+			if precedes(p, r.holders[key]) {
+				r.holders[key] = p
+			}
+		case p.Wanted && precedes(p, r.firsts[wait]):
+			r.firsts[wait] = p
 		}
 	}
+}
+
+func waitsFor(claim objectKey, p *Pod) waitingFor {
+	return waitingFor{claim: claim, owner: p.Owner, ownerUID: p.OwnerUID, spec: p.Spec.Key}
 }
 
 // precedes reports whether a pod uses a claim before another one, which may be nil.
@@ -62,6 +89,21 @@ func precedes(p, other *Pod) bool {
 		return other == nil || p.Node != ""
 	}
 	return older(p, other) < 0
+}
+
+// taken says which pod keeps another one off a claim, or "".
+func (r *volumeResolver) taken(claim objectKey, p *Pod) string {
+	if !r.claims[claim].OnePod {
+		return ""
+	}
+	other := cmp.Or(r.holders[claim], r.firsts[waitsFor(claim, p)], p)
+	switch {
+	case other == p:
+		return ""
+	case other.Node == "":
+		return fmt.Sprintf("is ReadWriteOncePod, and pod %s waits for it, too", other.Ref)
+	}
+	return fmt.Sprintf("is ReadWriteOncePod, and pod %s uses it", other.Ref)
 }
 
 // disksOf resolves the claims of a pod, or says why the pod cannot be placed
@@ -78,8 +120,8 @@ func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requiremen
 	for _, name := range p.Claims {
 		key := objectKey{p.Ref.Namespace, name}
 		driver, alternatives, problem := r.resolveClaim(key, places)
-		if holder := r.holders[key]; holder != nil && holder != p && problem == "" {
-			problem = fmt.Sprintf("is ReadWriteOncePod, and pod %s uses it", holder.Ref)
+		if problem == "" {
+			problem = r.taken(key, p)
 		}
 		if problem != "" {
 			return disks{}, fmt.Sprintf("volume claim %q %s", name, problem)

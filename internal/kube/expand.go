@@ -77,6 +77,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))
 		}
 	}
+	e.dropReplaced()
 	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
 		e.note("%s is not in the input: planned without what it adds to pods", name)
 	}

@@ -170,6 +170,51 @@ func TestExpandNotesANameThatIsTaken(t *testing.T) {
 	}
 }
 
+// A pod that has ended is replaced under its name; one that is still being deleted keeps it. In
+// whichever order they come, no two pods have one name, of which a mirror would lose one.
+func TestExpandGivesAnOrdinalToOnePod(t *testing.T) {
+	const (
+		set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 4, selector: {matchLabels: {a: b}}, ` +
+			`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}}}`
+		owned  = `ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]`
+		failed = `{apiVersion: v1, kind: Pod, metadata: {name: s-0, uid: old, ` + owned +
+			`}, spec: {nodeName: node, containers: [{name: c}]}, status: {phase: Failed}}`
+		done = `{apiVersion: v1, kind: Pod, metadata: {name: s-1, uid: old, ` + owned +
+			`}, spec: {nodeName: node, containers: [{name: c}]}, status: {phase: Succeeded}}`
+		leaving = `{apiVersion: v1, kind: Pod, metadata: {name: s-2, uid: old, deletionTimestamp: "2026-01-01T00:00:00Z", ` + owned +
+			`}, spec: {nodeName: node, containers: [{name: c}]}, status: {phase: Running}}`
+		other = `{apiVersion: v1, kind: Pod, metadata: {name: s-3, uid: old}, spec: {nodeName: node, containers: [{name: c}]}, ` +
+			`status: {phase: Failed}}`
+	)
+	for name, items := range map[string][]string{
+		"the StatefulSet first": {set, failed, done, leaving, other},
+		"the StatefulSet last":  {failed, done, leaving, other, set},
+	} {
+		manifests, err := Decode(strings.NewReader(strings.Join(items, "\n---\n")), "file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		expanded := Expand(manifests)
+		var got []string
+		for _, o := range expanded.Objects {
+			if pod, is := o.(*corev1.Pod); is {
+				got = append(got, pod.Name+" "+string(pod.UID))
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"s-0 ", "s-1 ", "s-2 old", "s-3 old"}, got); diff != "" {
+			t.Errorf("%s: pods differ (-want +got):\n%s", name, diff)
+		}
+		want := []string{
+			"StatefulSet default/s: its pod s-2 is not planned: the one before it is still being deleted",
+			"StatefulSet default/s: its pod s-3 is not planned: another pod has that name",
+		}
+		if diff := cmp.Diff(want, expanded.Notes); diff != "" {
+			t.Errorf("%s: notes differ (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestWorkloadsThatAServerRefuses(t *testing.T) {
 	const spec = `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: c}]}}}}`
 	const labels = `spec.template.metadata.labels: got "a=c", must match spec.selector, a=b`

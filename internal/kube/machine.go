@@ -93,7 +93,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		}
 		awaited(out, cond)
 		if cond.Type == v1.ConditionTypeVolumesDetached && string(cond.Status) == "Unknown" && cond.Reason == awaitingVolumes {
-			out.Detaching = true
+			out.Detaching, out.DetachingSince = true, cond.LastTransitionTime.Time
 		}
 		if string(cond.Status) != "True" {
 			continue

@@ -37,6 +37,19 @@ func TestClaimOnItsWaySaysWhatAzureSaidAndWhenItIsGivenUp(t *testing.T) {
 	}
 }
 
+// Since when volumes are waited for decides whether that is usual.
+func TestClaimSaysSinceWhenItsVolumesAreDetached(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 11, 24, 15, 0, 0, 0, time.UTC))
+	c := &v1.NodeClaim{}
+	c.StatusConditions().SetUnknownWithReason(v1.ConditionTypeVolumesDetached, awaitingVolumes, awaitingVolumes)
+	for i := range c.Status.Conditions {
+		c.Status.Conditions[i].LastTransitionTime = since
+	}
+	if got := claim(c); !got.Detaching || !got.DetachingSince.Equal(since.Time) {
+		t.Errorf("detaching: %t, since %s; want it since %s", got.Detaching, got.DetachingSince, since)
+	}
+}
+
 // The times are those of Karpenter's controller.
 func TestClaimsAreGivenUpWhenKarpenterDoes(t *testing.T) {
 	if lifecycle.LaunchTimeout != launchWithin {

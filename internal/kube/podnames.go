@@ -14,8 +14,9 @@ import (
 )
 
 // podNames are the names that pods have, with the pods of the input. A name that the pod of
-// a StatefulSet will have, or that was made up, has no pod. Pods of all workloads share one
-// name space, while workloads of different kinds may have the same name.
+// a StatefulSet will have, also in the place of one that has ended, or that was made up, has no
+// pod. Pods of all workloads share one name space, while workloads of different kinds may have the
+// same name.
 type podNames map[client.ObjectKey]*corev1.Pod
 
 // reserve keeps the names that the pods of a StatefulSet will have from other workloads:
@@ -67,16 +68,30 @@ func numbersTo(from, to int) []string {
 }
 
 // lacksOrdinal reports whether a StatefulSet creates the pod of this name. It does not where
-// its own is there, or where a pod that it cannot adopt has the name, which a note tells.
+// its own is there, or where one that is still being deleted or that it cannot adopt has the name,
+// which a note tells. Its own pod that has ended makes way for the new one.
 func (e *expander) lacksOrdinal(s *appsv1.StatefulSet, name string) bool {
-	pod := e.names[client.ObjectKey{Namespace: s.Namespace, Name: name}]
-	if pod == nil || hasGone(pod) {
+	key := client.ObjectKey{Namespace: s.Namespace, Name: name}
+	switch pod := e.names[key]; {
+	case pod == nil:
 		return true
-	}
-	if !adopts(s, pod) {
+	case !adopts(s, pod):
 		e.note("StatefulSet %s/%s: its pod %s is not planned: another pod has that name", s.Namespace, s.Name, name)
+	case podEnded(pod):
+		e.names[key] = nil
+		return true
+	case pod.DeletionTimestamp != nil:
+		e.note("StatefulSet %s/%s: its pod %s is not planned: the one before it is still being deleted", s.Namespace, s.Name, name)
 	}
 	return false
+}
+
+// dropReplaced leaves out the pods of the input that have ended and whose names others have now.
+func (e *expander) dropReplaced() {
+	e.out.Objects = slices.DeleteFunc(e.out.Objects, func(o client.Object) bool {
+		pod, is := o.(*corev1.Pod)
+		return is && podEnded(pod) && e.names[client.ObjectKeyFromObject(pod)] == nil
+	})
 }
 
 // adopts reports whether a pod is one of a StatefulSet, or has no controller yet and the
@@ -91,6 +106,9 @@ func adopts(s *appsv1.StatefulSet, pod *corev1.Pod) bool {
 
 // hasGone reports whether a pod has ended or is being deleted, so that its workload replaces
 // it.
-func hasGone(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+func hasGone(pod *corev1.Pod) bool { return podEnded(pod) || pod.DeletionTimestamp != nil }
+
+// podEnded reports whether a pod runs no more.
+func podEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

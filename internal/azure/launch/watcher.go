@@ -418,7 +418,9 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 	}
 	if o.Done {
 		w.quota.Settle(ResourceName(claim))
-		w.offerings.MarkLaunched(m.Size, instancetype.ZoneLabel(w.catalog.Region().Name, m.Zone), m.CapacityType)
+		if a, known := w.attempt(m); known {
+			w.offerings.MarkLaunched(a)
+		}
 	} else if !f.counted {
 		f.counted = true
 		w.metrics.gaveUp(m, o.Failure)
@@ -454,9 +456,14 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 
 // remember blocks what a failed machine has shown not to be had.
 func (w *Watcher) remember(m Machine, failure *unavailable.Failure) {
-	if sku, ok := w.catalog.SKU(m.Size); ok {
-		w.offerings.MarkUnavailable(failure, unavailable.Attempt{
-			SKU: sku, Zone: instancetype.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
-		})
+	if a, known := w.attempt(m); known {
+		w.offerings.MarkUnavailable(failure, a)
 	}
+}
+
+// attempt is what was asked for with a machine; false where the catalogue lacks its size.
+func (w *Watcher) attempt(m Machine) (unavailable.Attempt, bool) {
+	sku, known := w.catalog.SKU(m.Size)
+	zone := instancetype.ZoneLabel(w.catalog.Region().Name, m.Zone)
+	return unavailable.Attempt{SKU: sku, Zone: zone, CapacityType: m.CapacityType}, known
 }

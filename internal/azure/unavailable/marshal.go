@@ -23,6 +23,7 @@ const longestTTL = soldOutTTL
 type line struct {
 	Size         string    `json:"size,omitempty"`
 	Family       string    `json:"family,omitempty"`
+	Kind         string    `json:"kind,omitempty"`
 	Place        string    `json:"place"`
 	CapacityType string    `json:"capacityType"`
 	MinVCPUs     int64     `json:"minVCPUs,omitempty"`
@@ -42,7 +43,7 @@ func (o *Offerings) Marshal() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("[")
 	for i, x := range entries {
-		text, err := json.Marshal(line{x.Size, x.Family, x.Place, string(x.CapacityType), x.MinVCPUs,
+		text, err := json.Marshal(line{x.Size, x.Family, x.Kind, x.Place, string(x.CapacityType), x.MinVCPUs,
 			x.Until.UTC().Truncate(time.Second), x.Why, x.Quota})
 		if err != nil {
 			return nil, fmt.Errorf("write block %d of %d: %w", i+1, len(entries), err)
@@ -69,14 +70,15 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	}
 	for i, l := range lines {
 		known := l.CapacityType == string(model.OnDemand) || l.CapacityType == string(model.Spot)
-		if l.Place == "" || !known || l.MinVCPUs < 0 || l.Size != "" && l.Family != "" {
+		several := l.Size != "" && l.Family != "" || l.Kind != "" && l.Size+l.Family != ""
+		if l.Place == "" || !known || l.MinVCPUs < 0 || several || l.Kind != "" && l.CapacityType != string(model.Spot) {
 			return fmt.Errorf("read what Azure has refused: entry %d is no block: %+v", i+1, l)
 		}
 	}
 	now := o.now()
 	for _, l := range lines {
 		if ttl := min(l.Until.Sub(now), longestTTL); ttl > 0 {
-			s := subject{size: l.Size, family: l.Family, place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
+			s := subject{size: l.Size, family: l.Family, kind: l.Kind, place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
 			o.put(s, l.MinVCPUs, ttl, cause{why: cmp.Or(l.Why, "a refusal"), quota: l.Quota})
 		}
 	}

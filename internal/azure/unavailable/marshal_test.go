@@ -41,6 +41,8 @@ func TestUnmarshalOfOtherTextChangesNothing(t *testing.T) {
 		`[{"place": "anywhere", "capacityType": "spot", "until": "2026-01-02T00:00:00Z"}, {"size": "a", "capacityType": "spot"}]`,
 		`[{"size": "a", "place": "zonal", "capacityType": "reserved"}]`,
 		`[{"size": "a", "family": "b", "place": "zonal", "capacityType": "spot"}]`,
+		`[{"kind": "amd64", "family": "b", "place": "zonal", "capacityType": "spot", "until": "2026-01-02T00:00:00Z"}]`,
+		`[{"kind": "amd64", "place": "zonal", "capacityType": "on-demand", "until": "2026-01-02T00:00:00Z"}]`,
 		`[{"family": "b", "place": "zonal", "capacityType": "spot", "minVCPUs": -1, "until": "2026-01-02T00:00:00Z"}]`,
 	} {
 		b := New(c.now)

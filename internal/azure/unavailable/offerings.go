@@ -19,7 +19,7 @@ const (
 	anyPlace = "anywhere" // every zone and regional
 )
 
-// Attempt is what was asked for when Azure refused.
+// Attempt is what was asked for when Azure refused, or made a machine.
 type Attempt struct {
 	SKU          *instancetype.SKU
 	Zone         string // label: eastus-1, or 0 for regional
@@ -31,10 +31,10 @@ func (a Attempt) String() string {
 	return fmt.Sprintf("%s %s in zone %s", a.SKU.Name, a.CapacityType, a.Zone)
 }
 
-// subject is what an entry is about: a size or a quota family, by place and
-// capacity type. Size and family are never both set; both empty mean every size.
+// subject is what an entry is about: a size, a quota family or a kind of sizes, by place and
+// capacity type. At most one of the three is set; all empty mean every size.
 type subject struct {
-	size, family string
+	size, family, kind string
 	// place is a zone label, anyZone or anyPlace.
 	place        string
 	capacityType model.CapacityType
@@ -55,14 +55,15 @@ type cause struct {
 	why string
 	// quota says that a quota of the subscription is used up.
 	quota bool
-	// scarce says that many sizes were refused and the others not asked for.
-	scarce bool
 }
 
 // Entry is what the cache holds about one subject, for people and for other
 // processes.
 type Entry struct {
-	Size, Family string // at most one of them; both empty mean every size
+	// Size, Family and Kind say which sizes it is about: at most one of them is set, and all
+	// empty mean every size. Kind is only of spot machines which are not asked for.
+	Size, Family, Kind string
+
 	Place        string // a zone label, "zonal" or "anywhere"
 	CapacityType model.CapacityType
 	MinVCPUs     int64 // sizes below are not concerned
@@ -81,8 +82,8 @@ type Offerings struct {
 	// inARow counts the refusals of a size in a zone that rule nothing out, since the
 	// last machine there.
 	inARow map[subject]int
-	// scarcities are by place.
-	scarcities map[string]*scarcity
+	// scarcities are by kind and place.
+	scarcities map[subject]*scarcity
 	// next is when the first entry ends; zero when there is none.
 	next time.Time
 	// revision counts the changes of what Unavailable answers.
@@ -91,7 +92,7 @@ type Offerings struct {
 
 // New returns an empty cache that reads the time from now.
 func New(now func() time.Time) *Offerings {
-	return &Offerings{now: now, entries: map[subject]entry{}, inARow: map[subject]int{}, scarcities: map[string]*scarcity{}}
+	return &Offerings{now: now, entries: map[subject]entry{}, inARow: map[subject]int{}, scarcities: map[subject]*scarcity{}}
 }
 
 // MarkUnavailable records a refusal, as the row of its kind in [Refusals] says.
@@ -142,12 +143,12 @@ func (o *Offerings) repeated(f *Failure, a Attempt) {
 }
 
 // MarkLaunched records that a machine was made as asked for.
-func (o *Offerings) MarkLaunched(size, zone string, capacityType model.CapacityType) {
+func (o *Offerings) MarkLaunched(a Attempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.inARow, subject{size: size, place: zone, capacityType: capacityType})
-	if capacityType == model.Spot {
-		o.plenty(zone)
+	delete(o.inARow, subject{size: a.SKU.Name, place: a.Zone, capacityType: a.CapacityType})
+	if a.CapacityType == model.Spot {
+		o.plenty(a)
 	}
 }
 
@@ -231,24 +232,34 @@ func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType m
 	if len(o.entries) == 0 {
 		return "", false
 	}
+	kind := kindOf(s)
 	places := [3]string{zone, anyPlace, anyZone}
 	n := 3
 	if zone == instancetype.RegionalZone {
 		n = 2
 	}
 	for _, place := range places[:n] {
-		for _, sub := range [3]subject{
+		for _, sub := range [4]subject{
 			{size: s.Name, place: place, capacityType: capacityType},
 			{family: s.Family, place: place, capacityType: capacityType},
+			{kind: kind, place: place, capacityType: capacityType},
 			{place: place, capacityType: capacityType},
 		} {
 			if found, ok := o.entries[sub]; ok && s.VCPUs >= found.minVCPUs {
-				until := found.until.UTC().Format(time.RFC3339)
-				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, until), found.quota
+				return sub.refused(found.why, found.until), found.quota
 			}
 		}
 	}
 	return "", false
+}
+
+// refused says why the sizes of a subject are not worth asking for until then.
+func (s subject) refused(why string, until time.Time) string {
+	text := "Azure refused it with " + why
+	if s.scarce() { // most of the kind were never asked for
+		text = fmt.Sprintf("Azure is not asked for it: its kind (%s) was refused, %s", s.kind, why)
+	}
+	return fmt.Sprintf("%s; it is asked again after %s", text, until.UTC().Format(time.RFC3339))
 }
 
 // Revision changes whenever an answer of Unavailable may.
@@ -304,10 +315,10 @@ func (o *Offerings) Entries() []Entry {
 	o.expire()
 	var out []Entry
 	for s, x := range o.entries {
-		out = append(out, Entry{s.size, s.family, s.place, s.capacityType, x.minVCPUs, x.until, x.why, x.quota})
+		out = append(out, Entry{s.size, s.family, s.kind, s.place, s.capacityType, x.minVCPUs, x.until, x.why, x.quota})
 	}
 	slices.SortFunc(out, func(x, y Entry) int {
-		return cmp.Or(cmp.Compare(x.Size, y.Size), cmp.Compare(x.Family, y.Family),
+		return cmp.Or(cmp.Compare(x.Size, y.Size), cmp.Compare(x.Family, y.Family), cmp.Compare(x.Kind, y.Kind),
 			cmp.Compare(x.Place, y.Place), cmp.Compare(x.CapacityType, y.CapacityType))
 	})
 	return out

@@ -27,16 +27,16 @@ func TestRepeatedRefusalRestsTheSizeInItsZone(t *testing.T) {
 	here := Attempt{d4, "eastus-1", model.Spot}
 	b.MarkUnavailable(unknown, here)
 	b.MarkUnavailable(unknown, here)
-	b.MarkLaunched("Standard_D4s_v5", "eastus-1", model.Spot) // the count begins again
+	b.MarkLaunched(here) // the count begins again
 	b.MarkUnavailable(unknown, here)
 	b.MarkUnavailable(unknown, here)
 	// Neither of these is the same offering.
 	b.MarkUnavailable(unknown, Attempt{d8, "eastus-1", model.Spot})
 	b.MarkUnavailable(unknown, Attempt{d4, "eastus-2", model.Spot})
 	b.MarkUnavailable(unknown, Attempt{d4, "eastus-1", model.OnDemand})
-	b.MarkLaunched("Standard_D8s_v5", "eastus-1", model.Spot)
-	b.MarkLaunched("Standard_D4s_v5", "eastus-2", model.Spot)
-	b.MarkLaunched("Standard_D4s_v5", "eastus-1", model.OnDemand)
+	b.MarkLaunched(Attempt{d8, "eastus-1", model.Spot})
+	b.MarkLaunched(Attempt{d4, "eastus-2", model.Spot})
+	b.MarkLaunched(Attempt{d4, "eastus-1", model.OnDemand})
 	if n := len(b.Entries()); n != 0 {
 		t.Fatalf("%d entries after two refusals in a row", n)
 	}

@@ -44,9 +44,9 @@ func TestSpotIsNotAskedForWhereSizeAfterSizeIsSoldOut(t *testing.T) {
 	refuseSizes(o, "SkuNotAvailable", "eastus-1", model.Spot, 20, 20+ScarceAgain)
 	rests("five more", "eastus-1", model.Spot, true)
 	r := o.Revision()
-	o.MarkLaunched("size-30", "eastus-3", model.OnDemand)
+	o.MarkLaunched(Attempt{other, "eastus-3", model.OnDemand})
 	rests("an on-demand machine is made", "eastus-1", model.Spot, true)
-	o.MarkLaunched("size-30", "eastus-3", model.Spot)
+	o.MarkLaunched(Attempt{other, "eastus-3", model.Spot})
 	rests("a spot machine is made", "eastus-1", model.Spot, false)
 	if o.Revision() == r {
 		t.Error("the revision says that no answer has changed")
@@ -56,6 +56,77 @@ func TestSpotIsNotAskedForWhereSizeAfterSizeIsSoldOut(t *testing.T) {
 	rests("one zone is sold out", "eastus-2", model.Spot, false)
 	o.Forget("size-40")
 	rests("a person wants to ask again", "eastus-1", model.Spot, false)
+}
+
+// What is sold out on one kind of hardware closes no other: ten GPU sizes say nothing about those
+// without.
+func TestScarcityOfOneKindClosesNoOther(t *testing.T) {
+	kinds := map[string]*instancetype.SKU{
+		"amd64":               {Name: "d", Family: "d", Arch: "amd64"},
+		"arm64":               {Name: "p", Family: "p", Arch: "arm64"},
+		"amd64, GPUs":         {Name: "n", Family: "n", Arch: "amd64", GPUs: 1},
+		"amd64, confidential": {Name: "c", Family: "c", Arch: "amd64", Confidential: true},
+	}
+	for sold, like := range kinds {
+		o := New((&clock{time.Unix(0, 0)}).now)
+		refuse := func(zone string) {
+			for i := range ScarceSizes {
+				s := *like
+				s.Name, s.Family = fmt.Sprint("size-", i), fmt.Sprint("family-", i)
+				o.MarkUnavailable(NewFailure("SkuNotAvailable", "sold out", nil), Attempt{&s, zone, model.Spot})
+			}
+		}
+		closed := func(when string, want bool) {
+			t.Helper()
+			for kind, s := range kinds {
+				if why := whyNot(o, s, "eastus-1", model.Spot); (why != "") != (want && kind == sold) {
+					t.Errorf("%s are sold out, %s: of %s it is said: %q", sold, when, kind, why)
+				}
+			}
+		}
+		refuse("eastus-1")
+		closed("ten sizes", true)
+		if last := o.Entries()[0]; last.Kind != sold {
+			t.Errorf("%s are sold out: the entry is %+v", sold, last)
+		}
+		for kind, s := range kinds {
+			if kind != sold {
+				o.MarkLaunched(Attempt{s, "eastus-1", model.Spot})
+			}
+		}
+		closed("machines of other kinds are made", true)
+		o.MarkLaunched(Attempt{like, "eastus-1", model.Spot})
+		closed("a machine of the kind is made", false)
+	}
+}
+
+// A controller that starts knows from the entry alone what it is.
+func TestScarcityEndsAfterARestartAsBefore(t *testing.T) {
+	c := &clock{time.Unix(0, 0)}
+	never := size("Standard_D4s_v5", 4)
+	for name, end := range map[string]func(*Offerings){
+		"a spot machine is made":      func(o *Offerings) { o.MarkLaunched(Attempt{never, "eastus-1", model.Spot}) },
+		"a person wants to ask again": func(o *Offerings) { o.Forget("Standard_D4s_v5") },
+	} {
+		before := New(c.now)
+		refuseSizes(before, "SkuNotAvailable", "eastus-1", model.Spot, 0, ScarceSizes)
+		text, err := before.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := New(c.now)
+		if err := after.Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+		why := whyNot(after, never, "eastus-1", model.Spot)
+		if !strings.HasPrefix(why, "Azure is not asked for it: its kind (unknown architecture) was refused, SkuNotAvailable for one spot size") {
+			t.Errorf("of a size that was never asked for it is said: %q", why)
+		}
+		end(after)
+		if why := whyNot(after, never, "eastus-1", model.Spot); why != "" {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
 }
 
 func TestSparseRefusalsDoNotMakeSpotScarce(t *testing.T) {

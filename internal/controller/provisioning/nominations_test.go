@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // newNominatingWorld has three pods that wait, and a claim for all of them.
@@ -147,7 +149,7 @@ func TestNominatedPodsAreToldWhatTheirNodeWaitsFor(t *testing.T) {
 			node.CreationTimestamp, node.Spec.Taints = metav1.NewTime(time.Now().Add(-age)), []corev1.Taint{taint}
 		})
 		again, err := w.loop.triggers.nodeChanged(w.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(node)})
-		if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > initializeWithin || w.loop.batch.empty() == opens {
+		if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > fleet.InitializeWithin || w.loop.batch.empty() == opens {
 			t.Errorf("a node %s old is looked at again after %s (%v), and a batch is open: %t, want %t",
 				age, again.RequeueAfter, err, !w.loop.batch.empty(), opens)
 		}

@@ -39,7 +39,7 @@ func TestMachineOnItsWayInOutageSaysWhatAzureSaid(t *testing.T) {
 					t.Fatalf("%d NodeClaims, want one on its way", len(claims))
 				}
 				status := &v1alpha1.SnapshotStatus{}
-				status.Machines, status.UsualBootSeconds = snapshot.Machines(w.mirror.Snapshot())
+				status.Machines, status.UsualBootSeconds = snapshot.Machines(w.mirror.Snapshot(), time.Now())
 				if len(status.Machines) != 1 {
 					t.Fatalf("the snapshot has %d machines", len(status.Machines))
 				}

@@ -26,6 +26,7 @@ import (
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
@@ -151,17 +152,17 @@ func (t *triggers) nodeChanged(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
 
-// initializing opens a batch while a node takes longer than initializeWithin to be
+// initializing opens a batch while a node takes longer than fleet.InitializeWithin to be
 // initialized. It returns after how long to look at the node again, 0 for never.
 func (t *triggers) initializing(node *corev1.Node) time.Duration {
 	if claimOf(node) == "" || node.Labels[karpv1.NodeInitializedLabelKey] == "true" || node.DeletionTimestamp != nil {
 		return 0
 	}
-	if age := t.clock.Since(node.CreationTimestamp.Time); age < initializeWithin {
-		return initializeWithin - age
+	if age := t.clock.Since(node.CreationTimestamp.Time); age < fleet.InitializeWithin {
+		return fleet.InitializeWithin - age
 	}
 	t.batch.Trigger("initializing "+string(node.UID), News{})
-	return initializeWithin
+	return fleet.InitializeWithin
 }
 
 // disrupted reports whether a node carries the taint with which a voluntary

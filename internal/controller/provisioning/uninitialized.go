@@ -10,10 +10,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// initializeWithin is how long a node may take from its creation until it is
-// initialized before its pods are told what it waits for.
-const initializeWithin = time.Minute
-
 // reportUninitialized tells pods that have a place on a machine which does not come, or on a
 // node which does not become initialized, what is missing there. Nothing else is bought for
 // them meanwhile, so that a slow start costs no second machine. kept are the pods by the
@@ -29,7 +25,7 @@ func (r *reporter) reportUninitialized(in *planInputs, kept map[string][]model.P
 			continue
 		}
 		node := in.snapshot.Node(claim.NodeName)
-		if node == nil || node.Initialized || now.Sub(node.Created) < initializeWithin {
+		if node == nil || node.Initialized || now.Sub(node.Created) < fleet.InitializeWithin {
 			continue
 		}
 		missing := fleet.Awaited(claim, node)

@@ -52,11 +52,15 @@ type Loop struct {
 	Registrations *Registrations
 	// Snapshot is the cluster as plans see it.
 	Snapshot func() *fleet.Snapshot
+	// Known reports whether Snapshot has the whole cluster and what an earlier controller wrote
+	// down was read. Before, pauses are not known, and nothing is told.
+	Known func() bool
 	// Changes counts the changes of AKSNodeClasses, NodePools and NodeClaims.
 	Changes func() uint64
 
-	// paused is whether anything paused at the last look; busy counts the looks that were
-	// due without a change of objects. One goroutine uses them.
+	// told is whether the last look knew what pauses, paused whether anything did then; busy
+	// counts the looks that were due without a change of objects. One goroutine uses them.
+	told   bool
 	paused bool
 	busy   uint64
 }
@@ -70,10 +74,10 @@ func (l *Loop) Start(ctx context.Context) error {
 		"following machines until they are nodes", l.state, l.look)
 }
 
-// state is the number of changes; while machines are followed or something pauses, another
-// one every time, since pauses end and machines are given up as time passes.
+// state is the number of changes; while machines are followed, or something pauses or may do so,
+// another one every time, since pauses end and machines are given up as time passes.
 func (l *Loop) state() uint64 {
-	if l.paused || l.Registrations.following() || len(l.Purchases.inRow()) > 0 || len(l.Registrations.Paused()) > 0 {
+	if !l.told || l.paused || l.Registrations.following() || len(l.Purchases.inRow()) > 0 || len(l.Registrations.Paused()) > 0 {
 		l.busy++
 	}
 	return l.Changes() + l.busy
@@ -82,6 +86,9 @@ func (l *Loop) state() uint64 {
 func (l *Loop) look(ctx context.Context) error {
 	if err := l.Registrations.Look(ctx, l.Kube); err != nil {
 		return err
+	}
+	if l.told = l.Known(); !l.told {
+		return nil
 	}
 	classes := l.Registrations.Paused()
 	workloads := l.Purchases.Paused(l.Snapshot)

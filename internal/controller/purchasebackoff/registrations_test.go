@@ -36,6 +36,8 @@ type cluster struct {
 	// finalizer is that of the claims that are made, or empty.
 	finalizer string
 	store     *fleet.Store
+	// unknown is whether the process has not read yet what was before it.
+	unknown bool
 }
 
 func (c *cluster) Publish(evts ...events.Event) {
@@ -76,6 +78,7 @@ func (c *cluster) start() {
 	c.loop = &Loop{
 		Kube: c.kube, Recorder: c, Clock: clk, Metrics: numbers,
 		Purchases: NewPurchases(clk), Registrations: NewRegistrations(clk), Snapshot: c.store.Snapshot,
+		Known: func() bool { return !c.unknown }, Changes: func() uint64 { return 0 },
 	}
 	if c.loop.Registrations.Looked() {
 		c.t.Error("it has looked already")
@@ -311,6 +314,60 @@ func TestPauseSurvivesRestart(t *testing.T) {
 		if store().Unmarshal([]byte("garbage")) == nil {
 			t.Error("garbage is read without an error")
 		}
+	})
+}
+
+// A controller that starts does not say that nothing pauses before it can know.
+func TestNothingIsToldBeforeWhatPausesIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		memory := func() *Store {
+			return &Store{Breakers: map[string]*Breaker{"registrations": c.loop.Registrations.Breaker, "landings": c.loop.Purchases.Landings}}
+		}
+		pod := &fleet.Pod{Ref: model.PodRef{Namespace: "default", Name: "web-1"}, Owner: fleet.Owner{Kind: "Deployment", Name: "web"}, OwnerUID: "1", Wanted: true}
+		c.store.Put(pod)
+		for i := range landingPolicy().Probes {
+			f := Failure{Purchase: fmt.Sprint(i), Pool: "general", Why: "a taint"}
+			c.loop.Purchases.Landings.Failed(string(Workloads{}.Of(pod)), f, time.Now(), "")
+		}
+		for range 3 {
+			failed := c.launch(gen2)
+			c.fail(failed)
+			if err := c.kube.Delete(t.Context(), failed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.look()
+		paused := func(when string, want bool) {
+			t.Helper()
+			var pool karpv1.NodePool
+			class := c.condition(&v1beta1.AKSNodeClass{})
+			c.condition(&pool)
+			if backoff := pool.StatusConditions().Get(ConditionBackoff); backoff.IsTrue() != want || strings.HasPrefix(class, "False") != want {
+				t.Errorf("%s: the NodePool says %v, its AKSNodeClass %q, want them paused: %t", when, backoff, class, want)
+			}
+		}
+		paused("before the restart", true)
+		text, err := memory().Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.store, c.unknown = fleet.NewStore(), true
+		c.start()
+		paused("before anything is known", true)
+		if before := c.loop.state(); c.loop.state() == before {
+			t.Error("the loop rests though it has told nothing")
+		}
+		c.store.Put(pod)
+		if err := memory().Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+		c.unknown = false
+		c.look()
+		paused("once all is known", true)
+		time.Sleep(forgetAfter + time.Second)
+		c.look()
+		paused("once the failures are old", false)
 	})
 }
 

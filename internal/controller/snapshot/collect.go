@@ -88,7 +88,7 @@ func (c *Collector) stateOf(ctx context.Context, now *fleet.Snapshot) (*fleetSta
 	}
 	c.last = fleetState{of: now, until: at.Add(fleetHolds)}
 	c.last.pools, c.last.others = Pools(now, views, at)
-	c.last.machines, c.last.usual = Machines(now)
+	c.last.machines, c.last.usual = Machines(now, at)
 	c.last.leaving = Leaving(now, at)
 	return &c.last, nil
 }
@@ -245,9 +245,9 @@ func setLimit(state *v1alpha1.NodePoolState, name, used, limit string) {
 	state.Limits[name] = used + " of " + limit
 }
 
-// Machines states the NodeClaims that are not nodes yet, the oldest first, and how many
+// Machines states the NodeClaims that are not nodes yet at a moment, the oldest first, and how many
 // seconds that usually takes, zero where it is not known.
-func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual int32) {
+func Machines(now *fleet.Snapshot, at time.Time) (machines []v1alpha1.MachineUnderWay, usual int32) {
 	var took []time.Duration
 	for claim := range now.AllClaims() {
 		if !claim.Initialized.IsZero() {
@@ -271,7 +271,7 @@ func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual i
 			m.GivenUp = &metav1.Time{Time: claim.GivenUp}
 		}
 		if node := now.Node(claim.NodeName); node != nil && m.Trouble == "" {
-			m.Trouble = NotInitialized(claim, node)
+			m.Trouble = NotInitialized(claim, node, at)
 		}
 		machines = append(machines, m)
 	}
@@ -297,10 +297,10 @@ func Leaving(now *fleet.Snapshot, at time.Time) []v1alpha1.LeavingNode {
 }
 
 // NotInitialized says what a node that is not initialized waits for. It is empty for one that
-// is, and for one whose NodeClaim has not noticed yet.
-func NotInitialized(claim *fleet.Claim, node *fleet.Node) string {
+// is, for one whose NodeClaim has not noticed yet, and for one that is not late at this moment.
+func NotInitialized(claim *fleet.Claim, node *fleet.Node, at time.Time) string {
 	awaited := fleet.Awaited(claim, node)
-	if len(awaited) == 0 {
+	if len(awaited) == 0 || at.Sub(node.Created) < fleet.InitializeWithin {
 		return ""
 	}
 	return fmt.Sprintf("node %s is not initialized: %s", node.Name, strings.Join(awaited, "; "))

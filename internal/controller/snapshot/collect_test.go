@@ -149,8 +149,13 @@ func TestMachinesSayWhatTheirNodeWaitsFor(t *testing.T) {
 	store := fleet.NewStore()
 	taint := model.Taint{Key: "agent/not-ready", Effect: "NoSchedule"}
 	store.Put(&fleet.Claim{Name: "general-a", Pool: "general", ProviderID: "azure://a", NodeName: "a", StartupTaints: []model.Taint{taint}})
-	store.Put(&fleet.Node{Name: "a", ProviderID: "azure://a", Ready: true, Registered: true, Taints: []model.Taint{taint}})
-	machines, _ := Machines(store.Snapshot())
+	made := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	store.Put(&fleet.Node{Name: "a", ProviderID: "azure://a", Ready: true, Registered: true, Taints: []model.Taint{taint}, Created: made})
+	// Every node waits for something in its first seconds.
+	if machines, _ := Machines(store.Snapshot(), made.Add(fleet.InitializeWithin-time.Second)); machines[0].Trouble != "" {
+		t.Errorf("a node that is not late has the trouble %q", machines[0].Trouble)
+	}
+	machines, _ := Machines(store.Snapshot(), made.Add(fleet.InitializeWithin))
 	const want = "node a is not initialized: it still has the startup taint agent/not-ready:NoSchedule, which something else has to remove"
 	if len(machines) != 1 || machines[0].Stage != "Registered" || machines[0].Trouble != want {
 		t.Errorf("%+v, want one Registered with %q", machines, want)

@@ -144,6 +144,7 @@ func (p *Publisher) findShards(ctx context.Context) error {
 	if err := p.Reader.List(ctx, &list); err != nil {
 		return fmt.Errorf("list SnapshotShards: %w", err)
 	}
+	var named [2]int // parts of what the Snapshot names: of a crash, there may be some in the other set, too
 	for i := range list.Items {
 		s := &list.Items[i]
 		for set := range p.shards {
@@ -152,9 +153,12 @@ func (p *Publisher) findShards(ctx context.Context) error {
 			}
 			p.shards[set] = max(p.shards[set], int(s.Part)+1)
 			if s.Digest == head.Status.Digest {
-				p.set = set
+				named[set]++
 			}
 		}
+	}
+	if named[1] > named[0] {
+		p.set = 1
 	}
 	return nil
 }

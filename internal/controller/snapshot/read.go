@@ -55,6 +55,8 @@ func readOnce(ctx context.Context, reader client.Reader) (*Document, error) {
 	}
 	shards := slices.DeleteFunc(list.Items, func(s v1alpha1.SnapshotShard) bool { return s.Digest != head.Status.Digest })
 	slices.SortFunc(shards, func(x, y v1alpha1.SnapshotShard) int { return cmp.Compare(x.Part, y.Part) })
+	// Both sets have the same parts where a new leader had nothing new to say.
+	shards = slices.CompactFunc(shards, func(x, y v1alpha1.SnapshotShard) bool { return x.Part == y.Part })
 	var data []byte
 	for i := range shards {
 		data = append(data, shards[i].Data...)

@@ -199,6 +199,66 @@ func TestSnapshotIsWholeAfterCrashAtAnyWrite(t *testing.T) {
 	}
 }
 
+// A new leader that has nothing new to say writes the same shards once more, beside those that are
+// there. The snapshot can be read then, also where it crashes at any write, and the next one before
+// it has written the Snapshot.
+func TestSnapshotIsWholeWhereANewLeaderRepeatsIt(t *testing.T) {
+	for i := range 8 {
+		left := 100 // writes until the crash
+		fail := func() error {
+			if left--; left < 0 {
+				return errors.New("crashed")
+			}
+			return nil
+		}
+		kube := apiServer(t, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if err := fail(); err != nil {
+					return err
+				}
+				return c.Create(ctx, o, opts...)
+			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if err := fail(); err != nil {
+					return err
+				}
+				return c.Update(ctx, o, opts...)
+			},
+		})
+		said := noise(t, mostShard+1000) // two shards
+		for leader, writes := range []int{100, i % 4, 2} {
+			n := &notes{text: said}
+			if leader > 0 {
+				n.text = ""
+			}
+			p := &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}}
+			if err := p.restore(t.Context()); err != nil || n.text != said {
+				t.Fatalf("%d: leader %d remembers %d bytes of %d, %v", i, leader, len(n.text), len(said), err)
+			}
+			news := said
+			if leader == 2 {
+				news += "!"
+			}
+			left = writes
+			if leader == 0 && i >= 4 { // the other set of shards is the one that is read
+				n.text = "before"
+				if err := p.publish(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.text = news
+			err := p.publish(t.Context())
+			d, readErr := Read(t.Context(), kube)
+			if readErr != nil {
+				t.Fatalf("%d: after leader %d and %d writes: %v", i, leader, writes, readErr)
+			}
+			if got := d.Memory[MemoryRefusals]; got != said && (err != nil || got != news) {
+				t.Errorf("%d: after leader %d (%v) the snapshot has %d bytes", i, leader, err, len(got))
+			}
+		}
+	}
+}
+
 // noise is text of at least so many bytes once it is compressed.
 func noise(t *testing.T, n int) string {
 	t.Helper()

@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Only a pod with a node holds a claim that one pod may use at a time. One that waits may do so
+// for ever, and keeps only its equals off.
+func TestWaitingPodBlocksNoOtherUserOfOnePodClaim(t *testing.T) {
+	pod := func(name string, age int64, change func(*Pod)) *Pod {
+		p := &Pod{
+			Ref: model.PodRef{Namespace: "default", Name: name}, Created: time.Unix(age, 0), Wanted: true,
+			Spec: &PodSpec{Key: "template", Requests: Amounts{CPU: 100, Pods: 1}}, Labels: &Labels{},
+			Owner: Owner{Kind: "Deployment", Name: "web"}, OwnerUID: "web-1", Claims: []string{"data"},
+		}
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	gated := func(p *Pod) { p.Wanted, p.Gated = false, true }
+	bound := func(p *Pod) { p.Wanted, p.Node = false, "a" }
+	nominated := func(p *Pod) { p.Nominated = "a" }
+	for name, c := range map[string]struct {
+		pods []*Pod
+		// planned are the pods in classes, rejected what is said of the others.
+		planned  []string
+		rejected map[string]string
+	}{
+		"three replicas of one template": {
+			pods:    []*Pod{pod("first", 1, nil), pod("second", 2, nil), pod("third", 3, nil)},
+			planned: []string{"first"},
+			rejected: map[string]string{
+				"second": `volume claim "data" is ReadWriteOncePod, and pod default/first waits for it, too`,
+				"third":  `volume claim "data" is ReadWriteOncePod, and pod default/first waits for it, too`,
+			},
+		},
+		"an older template that fits no machine": {
+			pods: []*Pod{pod("old", 1, nil), pod("new", 2, func(p *Pod) {
+				p.OwnerUID, p.Spec = "web-2", &PodSpec{Key: "smaller", Requests: Amounts{CPU: 50, Pods: 1}}
+			})},
+			planned: []string{"new", "old"},
+		},
+		"another owner's pod of an equal spec": {
+			pods:    []*Pod{pod("old", 1, nil), pod("new", 2, func(p *Pod) { p.OwnerUID = "web-2" })},
+			planned: []string{"new", "old"},
+		},
+		"a pod behind a gate, or of another scheduler": {
+			pods:    []*Pod{pod("old", 1, gated), pod("new", 2, nil)},
+			planned: []string{"new"},
+		},
+		"a younger pod on a node": {
+			pods:     []*Pod{pod("old", 1, nil), pod("new", 2, bound)},
+			rejected: map[string]string{"old": `volume claim "data" is ReadWriteOncePod, and pod default/new uses it`},
+		},
+		"a younger pod that is expected on a node": {
+			pods:     []*Pod{pod("old", 1, nil), pod("new", 2, nominated)},
+			rejected: map[string]string{"old": `volume claim "data" is ReadWriteOncePod, and pod default/new waits for it, too`},
+		},
+		"a nomination for a node that is gone": {
+			pods:    []*Pod{pod("old", 1, func(p *Pod) { p.Nominated, p.OwnerUID = "gone", "web-0" }), pod("new", 2, nil)},
+			planned: []string{"new", "old"},
+		},
+	} {
+		store := NewStore()
+		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		store.Put(&Node{Name: "a", Ready: true, Allocatable: Amounts{CPU: 1000, Pods: 10}})
+		store.Put(&StorageClass{Name: "disk", Driver: "disk.example.com"})
+		store.Put(&VolumeClaim{Namespace: "default", Name: "data", Class: "disk", OnePod: true})
+		for _, p := range c.pods {
+			store.Put(p)
+		}
+		in, err := store.Snapshot().Problem(t.Context(), noCatalogs{}, Options{Now: time.Unix(100, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		planned := map[string]bool{}
+		for i := range in.Problem.Classes {
+			for _, ref := range in.Problem.Classes[i].Pods {
+				planned[ref.Name] = true
+			}
+		}
+		want := map[string]bool{}
+		for _, name := range c.planned {
+			want[name] = true
+		}
+		rejected := map[string]string{}
+		for _, r := range in.Rejected {
+			rejected[r.Pod.Name] = r.Message
+		}
+		if diff := cmp.Diff(fmt.Sprint(want, c.rejected), fmt.Sprint(planned, rejected)); diff != "" {
+			t.Errorf("%s: planned and rejected (-want +got):\n%s", name, diff)
+		}
+	}
+}
