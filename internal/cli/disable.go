@@ -20,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // disableTaint is the key of the taint by which nodes of a NodePool are left: NodeClaims
@@ -147,7 +148,8 @@ func (o *operator) mode(ctx context.Context) (*v1alpha1.NodeAutoProvisioning, er
 	return mode, nil
 }
 
-// nodePools are the NodePools of the cluster, by name.
+// nodePools are the NodePools of the cluster that nap manages, by name: those of another
+// provisioner are not nap's to close.
 func (o *operator) nodePools(ctx context.Context) ([]v1.NodePool, error) {
 	items, err := o.list(ctx, kindNodePool)
 	if err != nil {
@@ -159,7 +161,9 @@ func (o *operator) nodePools(ctx context.Context) ([]v1.NodePool, error) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(items[i].Object, &pool); err != nil {
 			return nil, fmt.Errorf("read NodePool %s: %w", items[i].GetName(), err)
 		}
-		out = append(out, pool)
+		if kube.CheckManaged(&pool) == nil {
+			out = append(out, pool)
+		}
 	}
 	slices.SortFunc(out, func(a, b v1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
@@ -255,6 +259,7 @@ func (d *disabling) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		claims = slices.DeleteFunc(claims, ofOthers)
 		if len(claims) == 0 {
 			break
 		}
@@ -273,6 +278,14 @@ func (d *disabling) finish(ctx context.Context) error {
 	}
 	d.say("Step 4: no node of nap is left.")
 	return d.switchMode(ctx, v1alpha1.ModeManual)
+}
+
+// ofOthers reports whether a NodeClaim is of a node class that nap does not manage.
+func ofOthers(claim unstructured.Unstructured) bool {
+	ref, _, _ := unstructured.NestedStringMap(claim.Object, "spec", "nodeClassRef") // another form is no node class
+	pool := v1.NodePool{}
+	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: ref["group"], Kind: ref["kind"]}
+	return kube.CheckManaged(&pool) != nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {
