@@ -74,11 +74,11 @@ Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
 template of pods, HorizontalPodAutoscalers, ScaledObjects of KEDA, Nodes,
 NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes,
-PodDisruptionBudgets, PriorityClasses, RuntimeClasses, LimitRanges, Namespaces,
-NodePools, NodeOverlays, AKSNodeClasses and Lists, also as kubectl get -o yaml
-prints them. Files without a NodePool get the default one, without a
-StorageClass those that AKS creates. With a live cluster, -f adds what would be
-applied to it.
+PodDisruptionBudgets, PriorityClasses, RuntimeClasses, LimitRanges,
+ResourceQuotas, Namespaces, NodePools, NodeOverlays, AKSNodeClasses and Lists,
+also as kubectl get -o yaml prints them. Files without a NodePool get the
+default one, without a StorageClass those that AKS creates. With a live cluster,
+-f adds what would be applied to it.
 
 With --pending-only, look at pods that wait alone. With --consolidate, look at
 nodes alone, in the order in which they would go, and say why the others stay.
@@ -303,6 +303,7 @@ func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, 
 		report.Summary.PlanMillis = elapsed().Round(time.Millisecond).Milliseconds()
 		made.report = report
 	}
+	made.report.HeldBack = read.quotas.Held()
 	return made, nil
 }
 

@@ -84,6 +84,8 @@ type planInput struct {
 	problems []error
 	// refusedPools are the NodePools among them.
 	refusedPools []refusedPool
+	// quotas are the ResourceQuotas of the files, and what they have held back.
+	quotas *kube.Quotas
 }
 
 // live reports whether a live cluster is read: one that flags choose, or without files the
@@ -264,7 +266,7 @@ func (p *planInput) addManifests(builtIn bool) {
 	for _, err := range expanded.Problems {
 		p.refuse(err)
 	}
-	p.notes = append(p.notes, expanded.Notes...)
+	p.notes, p.quotas = append(p.notes, expanded.Notes...), expanded.Quotas
 	for i := range p.manifests {
 		p.spread.Learn(p.manifests[i].Object)
 	}

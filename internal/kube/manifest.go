@@ -69,6 +69,7 @@ func kinds() map[string]func() client.Object {
 		"v1 Node":                            empty[corev1.Node],
 		"v1 Namespace":                       empty[corev1.Namespace],
 		"v1 LimitRange":                      empty[corev1.LimitRange],
+		"v1 ResourceQuota":                   empty[corev1.ResourceQuota],
 		"v1 Service":                         empty[corev1.Service],
 		"v1 ReplicationController":           empty[corev1.ReplicationController],
 		"v1 PersistentVolume":                empty[corev1.PersistentVolume],
@@ -425,7 +426,7 @@ func findQuantity(v any, path string, holds func(text string) bool) (where, valu
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			field := strings.TrimPrefix(path+"."+k, ".")
 			switch k {
-			case "requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources":
+			case "requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources", "hard", "used":
 				if list, ok := v[k].(map[string]any); ok {
 					for _, name := range slices.Sorted(maps.Keys(list)) {
 						text := fmt.Sprint(list[name])
@@ -455,7 +456,7 @@ func qualified(namespace, name string) string {
 func namespaced(o client.Object) bool {
 	switch o.(type) {
 	case *corev1.Pod, *corev1.Service, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
-		*corev1.PersistentVolumeClaim, *corev1.LimitRange, *resourcev1.ResourceClaim, *resourcev1.ResourceClaimTemplate,
+		*corev1.PersistentVolumeClaim, *corev1.LimitRange, *corev1.ResourceQuota, *resourcev1.ResourceClaim, *resourcev1.ResourceClaimTemplate,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true
