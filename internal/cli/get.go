@@ -133,7 +133,11 @@ func (c *getCommand) run(ctx context.Context, kind string, names []string) error
 	}
 	if len(list.rows) == 0 && slices.Contains([]string{"table", "wide"}, c.output) {
 		fmt.Fprintf(c.streams.Err, "No %s found.\n", list.kind)
-		return nil
+	} else if err := list.write(c.streams.Out, c.output, c.noHeaders); err != nil {
+		return err
 	}
-	return list.write(c.streams.Out, c.output, c.noHeaders)
+	if list.refused {
+		return &command.ExitError{Code: 1}
+	}
+	return nil
 }

@@ -119,10 +119,7 @@ func (c *planCommand) runWhatIf(ctx context.Context, what *suppositions) error {
 	if err := (&comparison{Before: now, After: then, Suppose: changed.words}).write(c.streams.Out, c.output); err != nil {
 		return err
 	}
-	if then.Pending > 0 {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(read, then.Pending > 0)
 }
 
 // fleetChange is what is different about a fleet.
