@@ -94,7 +94,7 @@ func (p *planInput) admit(builtIn bool) {
 			p.problems = append(p.problems, u)
 			problems = []error{errors.Unwrap(u)}
 		} else {
-			p.refuseAll(u.Source, problems)
+			p.refuse(located(u.Source, errors.Join(problems...)))
 		}
 		if u.Kind.Kind == nodePoolKind {
 			p.refusedPools = append(p.refusedPools, refusedPool{legible(u), whyRefused(u.Name, problems)})
@@ -120,11 +120,14 @@ func (p *planInput) admit(builtIn bool) {
 		if m.Text != nil {
 			problems = a.problems(kind, m.Object.GetName(), m.Text, problems)
 		}
-		p.refuseAll(m.Source, problems)
-		if np, is := m.Object.(*v1.NodePool); is && len(problems) > 0 {
+		if len(problems) == 0 {
+			return false
+		}
+		p.refuse(located(m.Source, errors.Join(problems...)))
+		if np, is := m.Object.(*v1.NodePool); is {
 			p.refusedPools = append(p.refusedPools, refusedPool{np, whyRefused(np.Name, problems)})
 		}
-		return len(problems) > 0
+		return true
 	})
 }
 
@@ -146,13 +149,6 @@ func (a *admitter) problems(kind schema.GroupVersionKind, name string, text []by
 
 // knows reports whether there is a definition of a kind in this version.
 func (a *admitter) knows(kind schema.GroupVersionKind) bool { return a.rules[kind] != nil }
-
-// refuseAll records what is wrong with an object.
-func (p *planInput) refuseAll(source string, problems []error) {
-	for _, err := range problems {
-		p.refuse(fmt.Errorf("%s: %w", source, err))
-	}
-}
 
 // whyRefused is what is wrong with a NodePool, in one line.
 func whyRefused(name string, problems []error) string {

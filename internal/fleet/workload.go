@@ -227,7 +227,7 @@ func newQuotaRoom(s *Snapshot) QuotaRoom {
 	}
 	for _, p := range s.pods {
 		if !p.Terminal {
-			room.Use(p.Ref.Namespace, p.charge, 1)
+			room.Use(p.Ref.Namespace, chargeOf(p), 1)
 		}
 	}
 	return room
@@ -278,11 +278,13 @@ func (r QuotaRoom) ahead(p *Pod, n int) int {
 	if slices.ContainsFunc(r[p.Ref.Namespace], func(q *Quota) bool { return q.Opaque }) {
 		return 0
 	}
-	return r.Take(p.Ref.Namespace, p.charge, n)
+	return r.Take(p.Ref.Namespace, chargeOf(p), n)
 }
 
-// charge is a [Charge]: scopes of quotas are not looked at.
-func (p *Pod) charge(_ *Quota, resource string) int64 { return p.Spec.Requests.quota(resource) }
+// chargeOf is what a pod counts: scopes of quotas are not looked at.
+func chargeOf(p *Pod) Charge {
+	return func(_ *Quota, resource string) int64 { return p.Spec.Requests.quota(resource) }
+}
 
 // quota is what a pod with these requests counts against a limit: every pod is one of
 // the resource pods, whatever it asks for.

@@ -143,3 +143,20 @@ func TestQuotasThatAServerRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsOfTheClusterCountAgainstQuotasOfFiles: files that are for a cluster have its pods beside
+// them.
+func TestPodsOfTheClusterCountAgainstQuotasOfFiles(t *testing.T) {
+	decode := func(text string) []Manifest {
+		manifests, err := Decode(strings.NewReader(text), "file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return manifests
+	}
+	running := decode("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, uid: u}, spec: {nodeName: node, containers: [{name: c}]}}")
+	out := Expand(decode(quotaFile("spec: {hard: {pods: 3}}", deploymentOf("5", "{containers: [{name: c}]}"))), running[0].Object)
+	if n := len(podsOf(out.Objects)); n != 2 {
+		t.Errorf("%d pods beside the one that runs, want 2 of 3", n)
+	}
+}
