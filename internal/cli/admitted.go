@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,35 +88,95 @@ func (p *planInput) admit(builtIn bool) {
 		p.refuse(err)
 		return
 	}
+	for _, u := range p.unread {
+		problems := a.problems(u.Kind, u.Name, u.Text, nil)
+		if !a.knows(u.Kind) || len(problems) == 0 { // it says more of the version, and of what no schema tells
+			p.problems = append(p.problems, u)
+			problems = []error{errors.Unwrap(u)}
+		} else {
+			p.refuse(located(u.Source, errors.Join(problems...)))
+		}
+		if u.Kind.Kind == nodePoolKind {
+			p.refusedPools = append(p.refusedPools, refusedPool{legible(u), whyRefused(u.Name, problems)})
+		}
+	}
 	p.manifests = slices.DeleteFunc(p.manifests, func(m kube.Manifest) bool {
 		kind := m.Object.GetObjectKind().GroupVersionKind()
 		var problems []error
-		if class, is := m.Object.(*schedulingv1.PriorityClass); is {
-			problems = checkPriorityClass(class)
-		} else if m.Text == nil {
+		switch o := m.Object.(type) {
+		case *schedulingv1.PriorityClass:
+			problems = checkPriorityClass(o)
+		case *policyv1.PodDisruptionBudget:
+			problems = checkBudget(o, m.Ignored)
+		case *v1.NodePool:
+			if builtIn {
+				problems = checkNodePool(o)
+			}
+		case *v1alpha1.NodeOverlay:
+			if builtIn {
+				problems = checkOverlay(o)
+			}
+		}
+		if m.Text != nil {
+			problems = a.problems(kind, m.Object.GetName(), m.Text, problems)
+		}
+		if len(problems) == 0 {
 			return false
 		}
-		if np, is := m.Object.(*v1.NodePool); is && builtIn {
-			problems = checkNodePool(np)
+		p.refuse(located(m.Source, errors.Join(problems...)))
+		if np, is := m.Object.(*v1.NodePool); is {
+			p.refusedPools = append(p.refusedPools, refusedPool{np, whyRefused(np.Name, problems)})
 		}
-		if overlay, is := m.Object.(*v1alpha1.NodeOverlay); is && builtIn {
-			problems = checkOverlay(overlay)
-		}
-		said := fmt.Sprint(problems)
-		for _, err := range a.check(kind, m.Text) {
-			if wrong, is := err.(*field.Error); is && strings.Contains(said, wrong.Field) { //nolint:errorlint // the rules wrap nothing
-				continue
-			}
-			problems = append(problems, fmt.Errorf("%s %s: %s", kind.Kind, m.Object.GetName(), strings.Join(strings.Fields(err.Error()), " ")))
-		}
-		for _, err := range problems {
-			p.refuse(fmt.Errorf("%s: %w", m.Source, err))
-		}
-		if np, is := m.Object.(*v1.NodePool); is && len(problems) > 0 {
-			p.refusedPools = append(p.refusedPools, refusedPool{np, strings.TrimPrefix(problems[0].Error(), "NodePool "+np.Name+": ")})
-		}
-		return len(problems) > 0
+		return true
 	})
+}
+
+// nodePoolKind is the kind of NodePools.
+const nodePoolKind = "NodePool"
+
+// problems adds what would be refused of an object to what has been said of it.
+func (a *admitter) problems(kind schema.GroupVersionKind, name string, text []byte, problems []error) []error {
+	said := fmt.Sprint(problems)
+	for _, err := range a.check(kind, text) {
+		if wrong, is := err.(*field.Error); is && //nolint:errorlint // the rules wrap nothing
+			(strings.Contains(said, " "+wrong.Field+":") || strings.Contains(said, " "+wrong.Field+"[")) { // of it, or of its items
+			continue
+		}
+		problems = append(problems, fmt.Errorf("%s %s: %s", kind.Kind, name, strings.Join(strings.Fields(err.Error()), " ")))
+	}
+	return problems
+}
+
+// knows reports whether there is a definition of a kind in this version.
+func (a *admitter) knows(kind schema.GroupVersionKind) bool { return a.rules[kind] != nil }
+
+// whyRefused is what is wrong with a NodePool, in one line.
+func whyRefused(name string, problems []error) string {
+	why := strings.TrimPrefix(problems[0].Error(), nodePoolKind+" "+name+": ")
+	if more := len(problems) - 1; more > 0 {
+		why += fmt.Sprintf("; and %s", plural(more, "more fault"))
+	}
+	return why
+}
+
+// legible is as much of a NodePool that could not be read as tells which pods it would take.
+func legible(u *kube.Unread) *v1.NodePool {
+	var given struct {
+		Spec struct {
+			Template struct {
+				Metadata struct{ Labels map[string]string }
+				Spec     struct {
+					Requirements []v1.NodeSelectorRequirementWithMinValues
+					Taints       []corev1.Taint
+				}
+			}
+		}
+	}
+	_ = json.Unmarshal(u.Text, &given) // what cannot be read is left out
+	pool, template := &v1.NodePool{}, &given.Spec.Template
+	pool.Name, pool.Spec.Template.Labels = u.Name, template.Metadata.Labels
+	pool.Spec.Template.Spec.Requirements, pool.Spec.Template.Spec.Taints = template.Spec.Requirements, template.Spec.Taints
+	return pool
 }
 
 // refusedPool is a NodePool which the API server would refuse, and why.
@@ -129,7 +190,7 @@ type refusedPool struct {
 // that name stays as it is there.
 func (p *planInput) keepRefusedPools() {
 	for _, r := range p.refusedPools {
-		if p.pools[r.pool.Name] != nil {
+		if r.pool.Name == "" || p.pools[r.pool.Name] != nil {
 			continue
 		}
 		record := kube.Pool(r.pool)

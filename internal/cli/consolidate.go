@@ -68,7 +68,7 @@ func (c *planCommand) runConsolidate(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case len(made.read.problems) > 0:
+	case len(made.read.problems)+len(made.read.overlays.refused) > 0:
 		return &command.ExitError{Code: 1}
 	case len(made.moves.Commands) > 0:
 		return &command.ExitError{Code: 2}

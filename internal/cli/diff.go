@@ -155,10 +155,7 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	if err := p.writeDiff(c.streams.Out, c.output); err != nil {
 		return err
 	}
-	if len(p.Suppose) > 0 {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(read, len(p.Suppose) > 0)
 }
 
 // keepNodes leaves the drifted nodes which stay out of the change, and says of each why.

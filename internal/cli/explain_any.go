@@ -70,6 +70,7 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 	case "Pod":
 		return c.explainPod(ctx, c.qualified(name))
 	case "":
+		tellRefused(c.plan.streams.Err, read.problems)
 		return fmt.Errorf("nothing is called %s: no reason, VM size, NodePool, node, pod or workload (in namespace %s, or as NAMESPACE/NAME)",
 			name, c.namespaceOr())
 	}
@@ -97,7 +98,7 @@ func (c *explainCommand) qualified(name string) string {
 
 // kindOf is the kind of what is called so, "Workload" for any that has pods, or "".
 func (c *explainCommand) kindOf(read *planInput, name string) string {
-	if read.pools[name] != nil {
+	if read.pools[name] != nil || read.saidOf(name) {
 		return "NodePool"
 	}
 	for _, o := range read.objects {
@@ -241,10 +242,7 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 	if err := c.tell(s); err != nil {
 		return err
 	}
-	if pending {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(made.read, pending)
 }
 
 // podsOf are the pods of a workload, by name, and what it is called. It fails where workloads

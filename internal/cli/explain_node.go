@@ -57,10 +57,7 @@ func (c *explainCommand) explainNode(ctx context.Context, name string) error {
 	if err := c.tell(told.story); err != nil {
 		return err
 	}
-	if goes {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(made.read, goes)
 }
 
 // find returns the index of a node by its name or its claim's.

@@ -51,6 +51,9 @@ func (c *explainCommand) explainPool(ctx context.Context, name string) error {
 	if err := made.read.sayOffline(&c.plan.streams, c.output); err != nil {
 		return err
 	}
+	if made.read.pools[name] == nil && made.read.saidOf(name) {
+		return fmt.Errorf("NodePool %s: the API server would refuse it: correct the fields that are named above", name)
+	}
 	if made.read.pools[name] == nil {
 		var names []string
 		for pool := range made.read.pools {
@@ -66,10 +69,7 @@ func (c *explainCommand) explainPool(ctx context.Context, name string) error {
 	if err := c.tell(s); err != nil {
 		return err
 	}
-	if !buys {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(made.read, !buys)
 }
 
 // explainPool is the story of a NodePool, and whether it buys.

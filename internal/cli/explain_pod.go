@@ -55,10 +55,7 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 	if err := c.tell(s); err != nil {
 		return err
 	}
-	if pending {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(made.read, pending)
 }
 
 // explainPod tells the story of one pod, and whether it stays pending.

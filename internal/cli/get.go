@@ -133,15 +133,16 @@ func (c *getCommand) run(ctx context.Context, kind string, names []string) error
 	}
 	if len(list.rows) == 0 && slices.Contains([]string{"table", "wide"}, c.output) {
 		fmt.Fprintf(c.streams.Err, "No %s found.\n", list.kind)
-		return nil
-	}
-	if err := list.write(c.streams.Out, c.output, c.noHeaders); err != nil || c.output != "table" {
+	} else if err := list.write(c.streams.Out, c.output, c.noHeaders); err != nil {
 		return err
 	}
 	for i := range list.rows {
-		if note := list.rows[i].note; note != "" {
+		if note := list.rows[i].note; note != "" && c.output == "table" {
 			sayNote(c.streams.Err, "%s", note)
 		}
+	}
+	if list.refused {
+		return &command.ExitError{Code: 1}
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ func (c *getCommand) list(ctx context.Context, kind string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	tellRefused(c.streams.Err, read.problems)
 	var l *listing
 	switch kind {
 	case "claims":
@@ -53,7 +54,7 @@ func (c *getCommand) list(ctx context.Context, kind string) (*listing, error) {
 			l = c.pools(read, views)
 		}
 	}
-	l.assuming = read.told.offline()
+	l.assuming, l.refused = read.told.offline(), len(read.problems) > 0
 	return l, nil
 }
 
@@ -352,7 +353,8 @@ func (c *getCommand) offers(ctx context.Context) (*listing, error) {
 		if s, err = read.source(ctx, c.input.catalogFlags); err != nil {
 			return nil, err
 		}
-		l.assuming = read.told.offline()
+		tellRefused(c.streams.Err, read.problems)
+		l.assuming, l.refused = read.told.offline(), len(read.problems) > 0
 	} else {
 		if err := c.input.checkRegion(); err != nil {
 			return nil, err

@@ -26,6 +26,8 @@ type listing struct {
 	rows         []listRow
 	// assuming is what is assumed where no controller tells, or empty.
 	assuming string
+	// refused says that objects of files were refused, which standard error tells.
+	refused bool
 }
 
 // listColumn is a column; wide ones are shown with -o wide and csv.

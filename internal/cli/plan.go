@@ -74,11 +74,11 @@ Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
 template of pods, HorizontalPodAutoscalers, ScaledObjects of KEDA, Nodes,
 NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes,
-PodDisruptionBudgets, PriorityClasses, RuntimeClasses, LimitRanges, Namespaces,
-NodePools, NodeOverlays, AKSNodeClasses and Lists, also as kubectl get -o yaml
-prints them. Files without a NodePool get the default one, without a
-StorageClass those that AKS creates. With a live cluster, -f adds what would be
-applied to it.
+PodDisruptionBudgets, PriorityClasses, RuntimeClasses, LimitRanges,
+ResourceQuotas, Namespaces, NodePools, NodeOverlays, AKSNodeClasses and Lists,
+also as kubectl get -o yaml prints them. Files without a NodePool get the
+default one, without a StorageClass those that AKS creates. With a live cluster,
+-f adds what would be applied to it.
 
 With --pending-only, look at pods that wait alone. With --consolidate, look at
 nodes alone, in the order in which they would go, and say why the others stay.
@@ -87,8 +87,8 @@ without moves.
 
 Exit code 0: nothing to do. 2: something would change, or pods stay pending;
 with --pending-only, pods stay pending; with --consolidate, nodes would go. 1:
-an error, or an object that cannot be read or whose pods cannot be counted, or a
-NodePool that contradicts itself (the others are planned all the same).`,
+an error, or an object that cannot be read, that the API server would refuse or
+whose pods cannot be counted (the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
@@ -230,7 +230,7 @@ func (c *planCommand) run(ctx context.Context) error {
 
 // refused reports whether objects of the input were refused as a whole.
 func (m *madePlan) refused() bool {
-	return len(m.read.problems) > 0 ||
+	return len(m.read.problems)+len(m.read.overlays.refused) > 0 ||
 		slices.ContainsFunc(m.input.Problem.LeftOut, func(l model.LeftOut) bool { return l.Reason == model.ReasonPoolInvalid }) ||
 		slices.ContainsFunc(m.plan.Rejected, func(r model.Rejection) bool { return r.Kind == "NodePool" })
 }
@@ -303,6 +303,7 @@ func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, 
 		report.Summary.PlanMillis = elapsed().Round(time.Millisecond).Milliseconds()
 		made.report = report
 	}
+	made.report.HeldBack = read.quotas.Held()
 	return made, nil
 }
 
@@ -392,11 +393,28 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 	return nil
 }
 
-// talk says what is wrong with the input, and what was assumed.
-func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source) {
-	for _, err := range p.problems {
+// tellRefused says what is wrong with objects.
+func tellRefused(w io.Writer, problems []error) {
+	for _, err := range problems {
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}
+}
+
+// answered ends a command: with exit code 1 where objects of its files were refused, which
+// standard error tells, or else with 2 where the answer is the one of that code.
+func answered(read *planInput, two bool) error {
+	switch {
+	case len(read.problems) > 0:
+		return &command.ExitError{Code: 1}
+	case two:
+		return &command.ExitError{Code: 2}
+	}
+	return nil
+}
+
+// talk says what is wrong with the input, and what was assumed.
+func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source) {
+	tellRefused(w, slices.Concat(p.problems, p.overlays.refused))
 	for _, l := range leftOut {
 		if !p.saidOf(l.Pool) && !l.Static {
 			fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)

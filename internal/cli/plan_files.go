@@ -84,13 +84,19 @@ func (p *planInput) decode(r io.Reader, name string) {
 	p.manifests = append(p.manifests, found...)
 }
 
-// refuse records what is wrong with objects, one line each.
+// refuse records what is wrong with objects, one line each. Of those that could not be read
+// and whose kind has a definition, admit tells all that is wrong.
 func (p *planInput) refuse(err error) {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
 		for _, e := range many.Unwrap() {
 			p.refuse(e)
 		}
+		return
+	}
+	var unread *kube.Unread
+	if errors.As(err, &unread) && unread.Text != nil {
+		p.unread = append(p.unread, unread)
 		return
 	}
 	p.problems = append(p.problems, err)

@@ -84,6 +84,10 @@ type planInput struct {
 	problems []error
 	// refusedPools are the NodePools among them.
 	refusedPools []refusedPool
+	// unread are objects that could not be read; admit makes problems of them.
+	unread []*kube.Unread
+	// quotas are the ResourceQuotas of the files, and what they have held back.
+	quotas *kube.Quotas
 }
 
 // live reports whether a live cluster is read: one that flags choose, or without files the
@@ -121,7 +125,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 			return nil, err
 		}
 	}
-	if !live && len(p.manifests) == 0 && len(p.problems) == 0 {
+	if !live && len(p.manifests)+len(p.unread)+len(p.problems) == 0 {
 		return nil, fmt.Errorf("nothing to plan for: %s holds no object: give Kubernetes objects, as kubectl get -o yaml prints them",
 			inWords(f.files))
 	}
@@ -266,7 +270,7 @@ func (p *planInput) addManifests(builtIn bool) {
 	for _, err := range expanded.Problems {
 		p.refuse(err)
 	}
-	p.notes = append(p.notes, expanded.Notes...)
+	p.notes, p.quotas = append(p.notes, expanded.Notes...), expanded.Quotas
 	for i := range p.manifests {
 		p.spread.Learn(p.manifests[i].Object)
 	}
@@ -279,6 +283,9 @@ func (p *planInput) addManifests(builtIn bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
 		if note := longName(name); note != "" {
 			p.notes = append(p.notes, note)
+		}
+		for _, budget := range kube.Pool(p.pools[name]).Disruption.Unreadable {
+			p.notes = append(p.notes, fmt.Sprintf("NodePool %s: %s: it lets no node be removed", name, budget))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,9 @@ func checkNodePool(np *v1.NodePool) []error {
 			say("%s.key: got %q, which Azure does not have%s", field, r.Key, instead)
 			continue
 		}
+		if fault := wrongValues(r); fault != "" {
+			say("%s%s", field, fault)
+		}
 		if r.Operator != corev1.NodeSelectorOpIn && r.Operator != corev1.NodeSelectorOpNotIn {
 			continue
 		}
@@ -57,6 +61,29 @@ func checkNodePool(np *v1.NodePool) []error {
 		}
 	}
 	return problems
+}
+
+// wrongValues is the field of a requirement whose operator does not take its values, and why;
+// empty for none. The rules of the definition speak of all requirements together.
+func wrongValues(r *v1.NodeSelectorRequirementWithMinValues) string {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		if len(r.Values) == 0 {
+			return ".values: got none, operator In must have at least one"
+		}
+		if r.MinValues != nil && *r.MinValues > len(r.Values) {
+			return fmt.Sprintf(".minValues: got %d, must be at most the number of values, %d", *r.MinValues, len(r.Values))
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, v1.NodeSelectorOpGte, v1.NodeSelectorOpLte:
+		if len(r.Values) == 1 {
+			if n, err := strconv.Atoi(r.Values[0]); err == nil && n >= 0 {
+				return ""
+			}
+		}
+		return fmt.Sprintf(".values: got %q, operator %s must have one whole number from 0 on", r.Values, r.Operator)
+	default: // the others take any
+	}
+	return ""
 }
 
 // longName says that the name of a NodePool is too long for plain machines, or nothing.

@@ -22,6 +22,8 @@ type overlayInput struct {
 	// files are those of files, which always have an effect. live are those of the
 	// cluster, which have one where its controller has the gate.
 	files, live []v1alpha1.NodeOverlay
+	// refused are those that have no effect, and why.
+	refused []error
 }
 
 // note remembers an overlay of a file or of the cluster; a file's replaces the cluster's.
@@ -74,7 +76,7 @@ func (p *planInput) applyOverlays(ctx context.Context, s *offline.Source) error 
 	refused := map[string]bool{}
 	for _, r := range result.Refused {
 		refused[r.Overlay] = true
-		p.refuse(fmt.Errorf("NodeOverlay %s has no effect: %s: %s", r.Overlay, r.Reason, r.Message))
+		p.overlays.refused = append(p.overlays.refused, fmt.Errorf("NodeOverlay %s has no effect: %s: %s", r.Overlay, r.Reason, r.Message))
 	}
 	overlays = slices.DeleteFunc(overlays, func(o v1alpha1.NodeOverlay) bool { return refused[o.Name] })
 	if len(overlays) > 0 {

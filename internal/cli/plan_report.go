@@ -24,6 +24,8 @@ type planReport struct {
 	Nodes         []reportNode     `json:"nodes"`
 	Existing      []reportExisting `json:"existing"`
 	Unschedulable []reportPending  `json:"unschedulable"`
+	// HeldBack are pods that ResourceQuotas of the files keep from being created.
+	HeldBack []kube.HeldBack `json:"heldBack,omitempty"`
 	// Moves and Stays are those of nap plan --consolidate; absent with --pending-only and
 	// without nodes of NodePools.
 	Moves  []reportMove      `json:"moves,omitempty"`

@@ -93,15 +93,23 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 			made.Notes = append(made.Notes, note)
 		}
 	}
+	if err := made.writeAs(&c.streams, form); err != nil {
+		return err
+	}
+	return answered(read, false)
+}
+
+// writeAs writes the report in a form.
+func (r *savingsReport) writeAs(s *command.Streams, form string) error {
 	switch form {
 	case "csv":
-		return made.writeCSV(c.streams.Out)
+		return r.writeCSV(s.Out)
 	case "html":
-		return savingsPage.Execute(c.streams.Out, made)
+		return savingsPage.Execute(s.Out, r)
 	case "table":
-		return made.write(&c.streams)
+		return r.write(s)
 	}
-	return writeDocument(c.streams.Out, form, made)
+	return writeDocument(s.Out, form, r)
 }
 
 // savingsReport is the output of nap savings -o json. Its fields are a promise:

@@ -78,7 +78,10 @@ func (c *statusCommand) run(ctx context.Context) error {
 			s.keepNamespace(c.namespace)
 		}
 		if c.output != "table" {
-			return writeDocument(c.streams.Out, c.output, s)
+			if err := writeDocument(c.streams.Out, c.output, s); err != nil {
+				return err
+			}
+			return s.ended()
 		}
 		if c.watch && command.IsTerminal(c.streams.Out) {
 			fmt.Fprint(c.streams.Out, "\x1b[H\x1b[2J")
@@ -91,7 +94,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 			return err
 		}
 		if !c.watch {
-			return nil
+			return s.ended()
 		}
 		select {
 		case <-ctx.Done():
@@ -117,6 +120,16 @@ type clusterStatus struct {
 	EvictionsNow int     `json:"evictionsUnderWay"`
 	// Status is what the Snapshot says, or what the objects do.
 	Status v1alpha1.SnapshotStatus `json:"status"`
+	// refused says that objects of files were refused, which standard error tells.
+	refused bool
+}
+
+// ended is how the command ends.
+func (s *clusterStatus) ended() error {
+	if s.refused {
+		return &command.ExitError{Code: 1}
+	}
+	return nil
 }
 
 // look reads the status of this moment.
@@ -136,13 +149,13 @@ func (c *statusCommand) look(ctx context.Context) (*clusterStatus, error) {
 			out.Status = told.document.Status
 			out.Silent = c.now().Sub(out.Status.Written.Time) > 3*snapshot.Heartbeat
 			if !told.tellsFleet() {
-				_, err = c.fromObjects(ctx, &out.Status)
+				_, err = c.fromObjects(ctx, out)
 			}
 			out.total()
 			return out, err
 		}
 	}
-	told, err := c.fromObjects(ctx, &out.Status)
+	told, err := c.fromObjects(ctx, out)
 	if out.Assuming = told.offline(); out.Assuming == "" {
 		out.Assuming = "offline: assuming list prices: from files, which no controller stands behind"
 	}
@@ -151,11 +164,14 @@ func (c *statusCommand) look(ctx context.Context) (*clusterStatus, error) {
 }
 
 // fromObjects fills in what the objects say, for no controller tells it.
-func (c *statusCommand) fromObjects(ctx context.Context, s *v1alpha1.SnapshotStatus) (*told, error) {
+func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) (*told, error) {
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {
 		return nil, err
 	}
+	tellRefused(c.streams.Err, read.problems)
+	s := &out.Status
+	out.refused = len(read.problems) > 0
 	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
 		return nil, err

@@ -119,10 +119,7 @@ func (c *planCommand) runWhatIf(ctx context.Context, what *suppositions) error {
 	if err := (&comparison{Before: now, After: then, Suppose: changed.words}).write(c.streams.Out, c.output); err != nil {
 		return err
 	}
-	if then.Pending > 0 {
-		return &command.ExitError{Code: 2}
-	}
-	return nil
+	return answered(read, then.Pending > 0)
 }
 
 // fleetChange is what is different about a fleet.
@@ -311,20 +308,43 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 	}
 	for _, o := range read.objects {
 		pod, is := o.(*corev1.Pod)
-		if !is || !of[model.PodRef{Namespace: pod.Namespace, Name: pod.Name}] {
-			continue
+		if is && of[model.PodRef{Namespace: pod.Namespace, Name: pod.Name}] {
+			f.addLike(read, pod, name, want, want-len(of))
+			break
 		}
-		for i := range want - len(of) {
-			more := pod.DeepCopy()
-			more.Name, more.UID = fmt.Sprintf("%s-more-%d", pod.Name, i), ""
-			more.Spec.NodeName, more.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
-			more.CreationTimestamp = metav1.Time{}
-			f.pods = append(f.pods, more)
-		}
-		break
 	}
-	f.words = append(f.words, fmt.Sprintf("%s has %s", name, plural(want, "pod")))
 	return nil
+}
+
+// addLike adds as many of n pods like one as ResourceQuotas of files let in, and says how many
+// the workload has then of those that are wanted.
+func (f *fleetChange) addLike(read *planInput, pod *corev1.Pod, workload string, want, n int) {
+	like := pod.DeepCopy()
+	like.UID, like.CreationTimestamp = "", metav1.Time{}
+	like.Spec.NodeName, like.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+	admitted, held := read.quotas.Take(ownerOf(read, pod), like, n)
+	for i := range admitted {
+		more := like.DeepCopy()
+		more.Name = fmt.Sprintf("%s-more-%d", pod.Name, i)
+		f.pods = append(f.pods, more)
+	}
+	if held == nil {
+		f.words = append(f.words, fmt.Sprintf("%s has %s", workload, plural(want, "pod")))
+		return
+	}
+	read.notes = append(read.notes, held.String())
+	f.words = append(f.words, fmt.Sprintf("%s has %d of %s (ResourceQuota %s holds back %d)", workload, want-held.Pods, plural(want, "pod"),
+		held.Quota, held.Pods))
+}
+
+// ownerOf is the kind, the namespace and the name of a pod's workload.
+func ownerOf(read *planInput, pod *corev1.Pod) string {
+	for p := range read.store.Snapshot().Pods() {
+		if p.Ref.Namespace == pod.Namespace && p.Ref.Name == pod.Name {
+			return p.OwnerName()
+		}
+	}
+	return pod.Namespace + "/" + pod.Name
 }
 
 // podsNamed are the pods of the one workload with a name, with or without its kind before it,

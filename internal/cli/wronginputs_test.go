@@ -36,6 +36,10 @@ func podWith(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec + "\n"
 }
 
+func budgetWith(spec string) string {
+	return "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: " + spec + "\n"
+}
+
 func wrongInputs(gz, denied string) []wrongInput {
 	const one = "{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"
 	return []wrongInput{
@@ -68,6 +72,34 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("weight out of range", poolWith("weight: 200", "requirements: []")),
 		planned("limit below zero", poolWith("limits: {cpu: -1}", "requirements: []")),
 		planned("effect of a taint that is none", poolWith("weight: 1", "requirements: []\n      taints: [{key: a, effect: NoRun}]")),
+		planned("limit that is no quantity", poolWith("limits: {cpu: abc, memory: 1Gi}", "requirements: []")),
+		planned("half a node", poolWith("limits: {nodes: 1.5}", "requirements: []")),
+		planned("expiry that is no duration", poolWith("weight: 1", "requirements: []\n      expireAfter: 5x")),
+		planned("expiry beyond all time", poolWith("weight: 1", "requirements: []\n      expireAfter: 99999999h")),
+		planned("expiry that is a number", poolWith("weight: 1", "requirements: []\n      expireAfter: 5")),
+		planned("wait that is no duration", poolWith("disruption: {consolidateAfter: soon}", "requirements: []")),
+		planned("budgets that are none", poolWith("disruption: {budgets: [{nodes: some, schedule: at nine, duration: 30s}, "+
+			"{nodes: 1, duration: 8h}, {nodes: '5', reasons: [Bored]}, {nodes: '5', reasons: [Empty, Empty]}]}", "requirements: []")),
+		planned("weight of nothing", poolWith("weight: 0", "requirements: []")),
+		planned("requirements that are none", poolWith("weight: 1", "requirements: [{key: kubernetes.io/arch, operator: Is}, "+
+			"{key: kubernetes.io/os, operator: In, values: [linux], minValues: 0}, {key: 'a b', operator: Exists}]")),
+		planned("values that their operators do not take", poolWith("weight: 1", "requirements: [{key: kubernetes.io/arch, operator: In, values: []}, "+
+			"{key: karpenter.azure.com/sku-cpu, operator: Gt, values: [many]}]")),
+		planned("taints that are none", poolWith("weight: 1", "requirements: []\n      taints: [{key: a b, effect: NoRun}, {effect: NoSchedule}]")),
+		planned("everything at once", poolWith("weight: 101\n  weigth: 1\n  limits: {cpu: abc, nodes: 1.5}\n  disruption: {consolidateAfter: soon}",
+			"requirements: [{key: kubernetes.io/arch, operator: Is}]\n      expireAfter: 5x")),
+		planned("faults of which nap and the API server tell one each", poolWith("replicas: 1\n  weight: 1\n  limits: {nodes: -1}", "requirements: []")),
+		planned("name that is none", strings.Replace(poolWith("weight: 1", "requirements: []"), "general", "General_Pool", 1)),
+		planned("class of a version that there is not", "apiVersion: karpenter.azure.com/v1\nkind: AKSNodeClass\nmetadata: {name: d}\nspec: {}\n"),
+		planned("NodeClaim that cannot be", "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c}\nspec: {requirements: [], "+
+			"nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: d}, resources: {requests: {cpu: lots}}, expireAfter: soon}\n"),
+		planned("overlay of a capacity that is none", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+
+			"spec: {requirements: [], capacity: {example.com/fuse: many}}\n"),
+		planned("budget of pods that says both", budgetWith("{minAvailable: 1, maxUnavailable: 1, selector: {}}")),
+		planned("budget of pods with much wrong", budgetWith("{minAvailable: 150%, selector: {matchExpressions: [{key: a, operator: Is}]}, "+
+			"unhealthyPodEvictionPolicy: Never, maxUnavailble: 1}")),
+		planned("budget of pods of less than none", budgetWith("{maxUnavailable: -1, selector: {}}")),
+		planned("budget of half a pod", budgetWith("{maxUnavailable: 1.5, selector: {}}")),
 		planned("field that NodePools lack", poolWith("weigth: 1", "requirements: []")),
 		planned("field that templates lack", poolWith("weight: 1", "requirements: []\n      taint: []")),
 		planned("field that NodeOverlays lack", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+

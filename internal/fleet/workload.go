@@ -147,7 +147,7 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 	living = make(map[string]int, len(due))
 	for _, a := range due {
 		living[a.uid] = a.living
-		for i := range room.take(a.newest, a.missing) {
+		for i := range room.ahead(a.newest, a.missing) {
 			pods = append(pods, a.pod(i))
 		}
 	}
@@ -197,51 +197,93 @@ func (a *announcement) pod(i int) *Pod {
 	return &p
 }
 
-// quotaRoom is what ResourceQuotas leave, by namespace. Namespaces without one are
+// QuotaRoom is what ResourceQuotas leave, by namespace. Namespaces without one are
 // absent.
-type quotaRoom map[string][]*Quota
+type QuotaRoom map[string][]*Quota
+
+// Charge is what one pod counts against the limit of a quota on a resource.
+type Charge func(q *Quota, resource string) int64
+
+// Shortage is a limit of a quota that leaves less than pods need.
+type Shortage struct {
+	Quota    *Quota
+	Resource string
+	// Left is what the quota leaves, below zero where it is exceeded, Each what one of the
+	// pods counts against it.
+	Left, Each int64
+}
+
+// Pods is for how many pods there is room.
+func (s *Shortage) Pods() int { return int(max(s.Left, 0) / s.Each) }
 
 // newQuotaRoom charges the quotas for the pods that live.
-func newQuotaRoom(s *Snapshot) quotaRoom {
-	room := quotaRoom{}
+func newQuotaRoom(s *Snapshot) QuotaRoom {
+	room := QuotaRoom{}
 	for _, q := range s.coming.quotas {
-		left := *q
-		left.Hard = slices.Clone(q.Hard)
-		room[q.Namespace] = append(room[q.Namespace], &left)
+		room.Add(q)
 	}
 	if len(room) == 0 {
 		return room
 	}
 	for _, p := range s.pods {
 		if !p.Terminal {
-			room.charge(p, 1)
+			room.Use(p.Ref.Namespace, chargeOf(p), 1)
 		}
 	}
 	return room
 }
 
-func (r quotaRoom) charge(p *Pod, n int) {
-	for _, q := range r[p.Ref.Namespace] {
+// Add adds a copy of a quota, whose limits are what it leaves.
+func (r QuotaRoom) Add(q *Quota) {
+	left := *q
+	left.Hard = slices.Clone(q.Hard)
+	r[q.Namespace] = append(r[q.Namespace], &left)
+}
+
+// Use counts n pods of a namespace.
+func (r QuotaRoom) Use(namespace string, one Charge, n int) {
+	for _, q := range r[namespace] {
 		for i := range q.Hard {
-			q.Hard[i].Value -= int64(n) * p.Spec.Requests.quota(q.Hard[i].Name)
+			q.Hard[i].Value -= int64(n) * one(q, q.Hard[i].Name)
 		}
 	}
 }
 
-// take returns how many of n pods the quotas allow, and charges for these.
-func (r quotaRoom) take(p *Pod, n int) int {
-	for _, q := range r[p.Ref.Namespace] {
-		if q.Opaque {
-			return 0
-		}
+// Short are the limits that have no room for n further pods of a namespace.
+func (r QuotaRoom) Short(namespace string, one Charge, n int) []Shortage {
+	var out []Shortage
+	for _, q := range r[namespace] {
 		for _, hard := range q.Hard {
-			if one := p.Spec.Requests.quota(hard.Name); one > 0 {
-				n = min(n, int(max(hard.Value, 0)/one))
+			s := Shortage{Quota: q, Resource: hard.Name, Left: hard.Value, Each: one(q, hard.Name)}
+			if s.Each > 0 && s.Pods() < n {
+				out = append(out, s)
 			}
 		}
 	}
-	r.charge(p, n)
+	return out
+}
+
+// Take returns how many of n pods of a namespace the quotas allow, and counts these.
+func (r QuotaRoom) Take(namespace string, one Charge, n int) int {
+	for _, s := range r.Short(namespace, one, n) {
+		n = min(n, s.Pods())
+	}
+	r.Use(namespace, one, n)
 	return n
+}
+
+// ahead returns how many of n pods like one may be planned before they exist, and counts
+// these: none where a quota limits what is not known of them.
+func (r QuotaRoom) ahead(p *Pod, n int) int {
+	if slices.ContainsFunc(r[p.Ref.Namespace], func(q *Quota) bool { return q.Opaque }) {
+		return 0
+	}
+	return r.Take(p.Ref.Namespace, chargeOf(p), n)
+}
+
+// chargeOf is what a pod counts: scopes of quotas are not looked at.
+func chargeOf(p *Pod) Charge {
+	return func(_ *Quota, resource string) int64 { return p.Spec.Requests.quota(resource) }
 }
 
 // quota is what a pod with these requests counts against a limit: every pod is one of

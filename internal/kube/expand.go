@@ -34,6 +34,8 @@ type Expanded struct {
 	Problems []error
 	// Notes say where the objects alone do not tell what was made of them.
 	Notes []string
+	// Quotas are the ResourceQuotas, and what they have held back.
+	Quotas *Quotas
 }
 
 // Expand does to the objects of files what a control plane would have done:
@@ -43,14 +45,16 @@ type Expanded struct {
 // LimitRanges give what is still unset, RuntimeClasses add their overhead and node
 // selector, priority classes become priorities, namespaces get their name as a label, and
 // NodePools without a status are ready. CapacityBuffers become the virtual pods that they
-// ask room for, of lowest priority. A CronJob has no pods, see [Due]. Input that already
+// ask room for, of lowest priority. Pods that do not exist yet and that a ResourceQuota does
+// not let in are left out. A CronJob has no pods, see [Due]. Input that already
 // holds a workload's pods (kubectl get of a live cluster) is not counted twice; neither
 // are pods that run already in the cluster that the files are for.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
 		present:    map[ownerKey]int{},
 		names:      podNames{},
-		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
+		priorities: newPriorities(),
+		quotas:     newQuotas(),
 		claims:     map[client.ObjectKey]bool{},
 		spaces:     map[string]bool{},
 		controlled: map[ownerKey]bool{},
@@ -72,6 +76,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		}
 	}
 	e.buffers = newBufferExpander(e, manifests)
+	e.quotas.open(e.names, e.priorities.byDefault)
 	for i := range manifests {
 		if err := e.add(manifests[i].Object); err != nil {
 			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))
@@ -81,6 +86,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
 		e.note("%s is not in the input: planned without what it adds to pods", name)
 	}
+	e.out.Quotas = e.quotas
 	return e.out
 }
 
@@ -106,8 +112,8 @@ type expander struct {
 	present    map[ownerKey]int
 	names      podNames
 	controlled map[ownerKey]bool
-	priorities map[string]int32
-	byDefault  string
+	priorities priorities
+	quotas     *Quotas
 	claims     map[client.ObjectKey]bool
 	spaces     map[string]bool
 	// ranges has the LimitRanges by namespace and name.
@@ -123,6 +129,17 @@ type expander struct {
 	order   int
 }
 
+// priorities are the values of PriorityClasses by name, and the one of pods that name none.
+type priorities struct {
+	values    map[string]int32
+	byDefault string
+}
+
+// newPriorities has the classes that every cluster has.
+func newPriorities() priorities {
+	return priorities{values: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}}
+}
+
 func (e *expander) survey(o client.Object) {
 	if _, pod := o.(*corev1.Pod); !pod {
 		for _, r := range o.GetOwnerReferences() {
@@ -133,9 +150,9 @@ func (e *expander) survey(o client.Object) {
 	case *corev1.Pod:
 		e.surveyPod(o)
 	case *schedulingv1.PriorityClass:
-		e.priorities[o.Name] = o.Value
+		e.priorities.values[o.Name] = o.Value
 		if o.GlobalDefault {
-			e.byDefault = o.Name
+			e.priorities.byDefault = o.Name
 		}
 	case *corev1.PersistentVolumeClaim:
 		e.claims[client.ObjectKeyFromObject(o)] = true
@@ -146,6 +163,10 @@ func (e *expander) survey(o client.Object) {
 			e.ranges[o.Namespace] = map[string]*corev1.LimitRange{}
 		}
 		e.ranges[o.Namespace][o.Name] = o
+	case *corev1.ResourceQuota:
+		if refusedWorkload(o) == nil {
+			e.quotas.of[client.ObjectKeyFromObject(o)] = o
+		}
 	case *appsv1.Deployment:
 		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
 	case *nodev1.RuntimeClass:
@@ -188,12 +209,7 @@ func (e *expander) add(o client.Object) error {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		pod := o.DeepCopy()
-		if err := e.admit(pod.Namespace, &pod.Spec); err != nil {
-			return err
-		}
-		e.addPod(pod)
-		return nil
+		return e.addGiven(o.DeepCopy())
 	case *corev1.Namespace:
 		e.out.Objects = append(e.out.Objects, withNameLabel(o.DeepCopy()))
 		return nil
@@ -236,10 +252,20 @@ func (e *expander) add(o client.Object) error {
 		return e.buffers.add(o)
 	case *unstructured.Unstructured:
 		e.out.Objects = append(e.out.Objects, o)
-		e.noteQuota(o)
 		return e.addForeign(o)
 	}
 	e.out.Objects = append(e.out.Objects, o)
+	return nil
+}
+
+// addGiven adds a pod of the input, if it is there, or if quotas let it in.
+func (e *expander) addGiven(pod *corev1.Pod) error {
+	if err := e.admit(pod.Namespace, &pod.Spec); err != nil {
+		return err
+	}
+	if isThere(pod) || e.within(pod, "Pod", pod, 1) == 1 {
+		e.addPod(pod)
+	}
 	return nil
 }
 
@@ -257,12 +283,19 @@ func (e *expander) noteCronJob(o *batchv1.CronJob) {
 	e.note("CronJob %s/%s: %s planned only when it is due (%s); --due does so now", o.Namespace, o.Name, pods, o.Spec.Schedule)
 }
 
-// noteQuota says that a ResourceQuota of a file bounds nothing.
-func (e *expander) noteQuota(o *unstructured.Unstructured) {
-	if o.GetKind() == "ResourceQuota" && o.GetAPIVersion() == "v1" {
-		name := qualified(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault), o.GetName())
-		e.note("ResourceQuota %s: is not applied, pods beyond it are planned, too", name)
+// within is how many of n pods of a workload, which are like one and do not exist yet, the
+// ResourceQuotas of their namespace admit. A note tells of the others.
+func (e *expander) within(o client.Object, kind string, pod *corev1.Pod, n int) int {
+	admitted, held := e.quotas.Take(fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName()), pod, n)
+	if held != nil {
+		e.note("%s", held)
 	}
+	return admitted
+}
+
+// withinTemplate is within for pods of a template.
+func (e *expander) withinTemplate(o client.Object, kind string, template *corev1.PodTemplateSpec, n int) int {
+	return e.within(o, kind, podFrom(o, kind, "", template), n)
 }
 
 // addForeign adds the pods of an object of a kind that nap does not know, unless the
@@ -298,7 +331,7 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 				numbers = append(numbers, fmt.Sprintf("%d-%d", i, n))
 			}
 		}
-		e.addNumbered(u, kind, numbers, template)
+		e.addNumbered(u, kind, numbers[:e.withinTemplate(u, kind, template, len(numbers))], template)
 	}
 	if len(templates.unclear) > 0 {
 		return fmt.Errorf("its pods are not planned for, as nap cannot tell them from %s; give the objects that it makes, or its pods",
@@ -342,7 +375,8 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 	if err != nil {
 		return err
 	}
-	e.addNumbered(o, kind, numbersTo(have, replicas), template)
+	numbers := numbersTo(have, replicas)
+	e.addNumbered(o, kind, numbers[:e.withinTemplate(o, kind, template, len(numbers))], template)
 	return nil
 }
 
@@ -356,11 +390,13 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if err != nil {
 		return err
 	}
+	var names []string
 	for i := range replicas {
-		name := ordinalName(o, i)
-		if !e.lacksOrdinal(o, name) {
-			continue
+		if name := ordinalName(o, i); e.lacksOrdinal(o, name) {
+			names = append(names, name)
 		}
+	}
+	for _, name := range names[:e.withinTemplate(o, "StatefulSet", template, len(names))] {
 		pod := podFrom(o, "StatefulSet", name, template)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {
@@ -444,11 +480,8 @@ func (e *expander) admit(namespace string, s *corev1.PodSpec) error {
 	if s.Priority != nil {
 		return nil
 	}
-	class := s.PriorityClassName
-	if class == "" {
-		class = e.byDefault
-	}
-	if value, known := e.priorities[class]; known {
+	class := cmp.Or(s.PriorityClassName, e.priorities.byDefault)
+	if value, known := e.priorities.values[class]; known {
 		s.Priority = &value
 	} else if class != "" {
 		e.unknown["PriorityClass "+class] = true

@@ -246,17 +246,6 @@ func TestWorkloadsThatAServerRefuses(t *testing.T) {
 	}
 }
 
-func TestExpandNotesQuotas(t *testing.T) {
-	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: "2"}}}`), "file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"ResourceQuota default/q: is not applied, pods beyond it are planned, too"}
-	if diff := cmp.Diff(want, Expand(manifests).Notes); diff != "" {
-		t.Errorf("notes differ (-want +got):\n%s", diff)
-	}
-}
-
 func TestSuspendedJobsAreNotPlanned(t *testing.T) {
 	const template = `template: {spec: {containers: [{name: c}]}}`
 	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [

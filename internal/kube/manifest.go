@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsjson "sigs.k8s.io/json"
@@ -50,6 +52,23 @@ type Manifest struct {
 	Text []byte
 }
 
+// Unread is the error of an object that could not be read as what it says it is.
+type Unread struct {
+	// Source is as in Manifest, Kind what the object says of itself, Name may be empty.
+	Source string
+	Kind   schema.GroupVersionKind
+	Name   string
+	// Text is as in Manifest: what else is wrong with the object can be told from it.
+	Text []byte
+	err  error
+}
+
+// Error says where the object is, which it is and why it could not be read.
+func (u *Unread) Error() string { return fmt.Sprintf("%s: %v", u.Source, u.err) }
+
+// Unwrap returns why.
+func (u *Unread) Unwrap() error { return u.err }
+
 // Name is "Kind namespace/name", or "Kind name" for objects of the cluster.
 func (m *Manifest) Name() string { return objectName(m.Object) }
 
@@ -69,6 +88,7 @@ func kinds() map[string]func() client.Object {
 		"v1 Node":                            empty[corev1.Node],
 		"v1 Namespace":                       empty[corev1.Namespace],
 		"v1 LimitRange":                      empty[corev1.LimitRange],
+		"v1 ResourceQuota":                   empty[corev1.ResourceQuota],
 		"v1 Service":                         empty[corev1.Service],
 		"v1 ReplicationController":           empty[corev1.ReplicationController],
 		"v1 PersistentVolume":                empty[corev1.PersistentVolume],
@@ -194,7 +214,7 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 		h.TypeMeta = listed
 	}
 	if err := h.check(d.kinds); err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
+		return nil, h.unread(where, raw, err)
 	}
 	if h.Kind == "List" || h.Items != nil {
 		return d.decodeItems(&h, where)
@@ -202,10 +222,10 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 	o := d.typed(h.APIVersion, h.Kind)
 	unknown, err := sigsjson.UnmarshalStrict(raw, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s %s: %w", where, h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), plainer(raw, err))
+		return nil, h.unread(where, raw, h.named(plainer(raw, err)))
 	}
 	if err := saturatedAmount(raw, h.GroupVersionKind().Group); err != nil {
-		return nil, fmt.Errorf("%s: %s %s: %w", where, h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), err)
+		return nil, h.unread(where, raw, h.named(err))
 	}
 	o.GetObjectKind().SetGroupVersionKind(h.GroupVersionKind())
 	if pool, is := o.(*v1.NodePool); is {
@@ -221,14 +241,28 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 	if o.GetName() == "" {
 		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, h.Kind)
 	}
-	m := Manifest{Source: where, Object: o, Generated: generated}
-	if group := h.GroupVersionKind().Group; strings.HasPrefix(group, "karpenter.") {
-		m.Text = slices.Clone(raw)
-	}
+	m := Manifest{Source: where, Object: o, Generated: generated, Text: h.text(raw)}
 	for _, e := range unknown {
 		m.Ignored = append(m.Ignored, e.Error())
 	}
 	return []Manifest{m}, nil
+}
+
+// text is what [Manifest.Text] is of an object.
+func (h *head) text(raw []byte) []byte {
+	if !strings.HasPrefix(h.GroupVersionKind().Group, "karpenter.") {
+		return nil
+	}
+	return slices.Clone(raw)
+}
+
+// named is an error that says of which object it is.
+func (h *head) named(err error) error {
+	return fmt.Errorf("%s %s: %w", h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), err)
+}
+
+func (h *head) unread(where string, raw []byte, err error) error {
+	return &Unread{Source: where, Kind: h.GroupVersionKind(), Name: h.Metadata.Name, Text: h.text(raw), err: err}
 }
 
 func (d *decoder) decodeItems(list *head, where string) ([]Manifest, error) {
@@ -339,8 +373,51 @@ func plainer(raw []byte, err error) error {
 		if where, value := findQuantity(document, "", unreadableQuantity); where != "" {
 			return fmt.Errorf("%s: got %q, must be a quantity such as 4, 500m or 16Gi", where, value)
 		}
+		if where, value := findDuration(specOf(document, "karpenter."), "spec"); where != "" {
+			return fmt.Errorf("%s: got %q, must be a duration such as 90s, 15m or 720h, of at most %d h", where, value,
+				int64(time.Duration(math.MaxInt64).Hours()))
+		}
 	}
 	return err
+}
+
+// specOf is the specification of a document of a group that begins so; nil of others.
+func specOf(document any, group string) any {
+	object, _ := document.(map[string]any)
+	if version, _ := object["apiVersion"].(string); !strings.HasPrefix(version, group) {
+		return nil
+	}
+	return object["spec"]
+}
+
+// findDuration finds the first duration of a NodePool or NodeClaim that is none; the error of
+// the decoder does not say where it is.
+func findDuration(v any, path string) (where, value string) {
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			if where, value = findDuration(item, fmt.Sprintf("%s[%d]", path, i)); where != "" {
+				return where, value
+			}
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			field := path + "." + k
+			switch k {
+			case "labels", "annotations": // have keys of the user's
+				continue
+			case "expireAfter", "consolidateAfter", "terminationGracePeriod", "duration":
+				text, is := v[k].(string)
+				if _, err := time.ParseDuration(text); is && err != nil && text != v1.Never {
+					return field, text
+				}
+			}
+			if where, value = findDuration(v[k], field); where != "" {
+				return where, value
+			}
+		}
+	}
+	return "", ""
 }
 
 func mistyped(field, got string, want reflect.Kind) error {
@@ -425,7 +502,7 @@ func findQuantity(v any, path string, holds func(text string) bool) (where, valu
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			field := strings.TrimPrefix(path+"."+k, ".")
 			switch k {
-			case "requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources":
+			case "requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources", "hard", "used":
 				if list, ok := v[k].(map[string]any); ok {
 					for _, name := range slices.Sorted(maps.Keys(list)) {
 						text := fmt.Sprint(list[name])
@@ -455,7 +532,7 @@ func qualified(namespace, name string) string {
 func namespaced(o client.Object) bool {
 	switch o.(type) {
 	case *corev1.Pod, *corev1.Service, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
-		*corev1.PersistentVolumeClaim, *corev1.LimitRange, *resourcev1.ResourceClaim, *resourcev1.ResourceClaimTemplate,
+		*corev1.PersistentVolumeClaim, *corev1.LimitRange, *corev1.ResourceQuota, *resourcev1.ResourceClaim, *resourcev1.ResourceClaimTemplate,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true

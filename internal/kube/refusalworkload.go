@@ -2,6 +2,9 @@ package kube
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/robfig/cron/v3"
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,6 +36,44 @@ func refusedWorkload(o client.Object) error {
 		}
 	case *batchv1.CronJob:
 		return refusedSchedule(o)
+	case *corev1.ResourceQuota:
+		return refusedQuota(o)
+	}
+	return nil
+}
+
+// refusedQuota refuses limits below zero and scopes that there are not.
+func refusedQuota(o *corev1.ResourceQuota) error {
+	for _, name := range slices.Sorted(maps.Keys(o.Spec.Hard)) {
+		if hard := o.Spec.Hard[name]; hard.Sign() < 0 {
+			return fmt.Errorf("spec.hard[%s]: got %s, must not be negative", name, hard.String())
+		}
+	}
+	refuse := func(field string, scope corev1.ResourceQuotaScope) error {
+		if known := quotaScopes(); !slices.Contains(known, string(scope)) {
+			return fmt.Errorf("%s: got %q, allowed: %s", field, scope, strings.Join(known, ", "))
+		}
+		return nil
+	}
+	for i, scope := range o.Spec.Scopes {
+		if err := refuse(fmt.Sprintf("spec.scopes[%d]", i), scope); err != nil {
+			return err
+		}
+	}
+	if o.Spec.ScopeSelector == nil {
+		return nil
+	}
+	for i := range o.Spec.ScopeSelector.MatchExpressions {
+		e := &o.Spec.ScopeSelector.MatchExpressions[i]
+		field := fmt.Sprintf("spec.scopeSelector.matchExpressions[%d]", i)
+		if err := refuse(field+".scopeName", e.ScopeName); err != nil {
+			return err
+		}
+		switch e.Operator {
+		case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn, corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
+		default:
+			return fmt.Errorf("%s.operator: got %q, allowed: In, NotIn, Exists, DoesNotExist", field, e.Operator)
+		}
 	}
 	return nil
 }
@@ -59,4 +100,14 @@ func refusedSchedule(o *batchv1.CronJob) error {
 		return fmt.Errorf(`spec.schedule: got %q, must be a schedule such as "*/5 * * * *" or "@daily": %w`, o.Spec.Schedule, err)
 	}
 	return nil
+}
+
+// quotaScopes are the scopes that a ResourceQuota can have.
+func quotaScopes() []string {
+	return []string{
+		string(corev1.ResourceQuotaScopeTerminating), string(corev1.ResourceQuotaScopeNotTerminating),
+		string(corev1.ResourceQuotaScopeBestEffort), string(corev1.ResourceQuotaScopeNotBestEffort),
+		string(corev1.ResourceQuotaScopePriorityClass), string(corev1.ResourceQuotaScopeCrossNamespacePodAffinity),
+		string(corev1.ResourceQuotaScopeVolumeAttributesClass),
+	}
 }

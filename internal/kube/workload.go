@@ -1,12 +1,14 @@
 package kube
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -93,20 +95,37 @@ func parallel(job *batchv1.Job) int {
 func quota(q *corev1.ResourceQuota) *fleet.Quota {
 	out := &fleet.Quota{Namespace: q.Namespace, Name: q.Name}
 	for name, hard := range q.Spec.Hard {
-		key := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
-		switch {
-		case name == corev1.ResourcePods || name == "count/pods":
-			out.Hard = append(out.Hard, fleet.Amount{Name: "pods", Value: hard.Value()})
-		case key == string(corev1.ResourceCPU):
-			out.Hard = append(out.Hard, fleet.Amount{Name: key, Value: hard.MilliValue()})
-		case key == string(corev1.ResourceMemory) || key == string(corev1.ResourceEphemeralStorage):
-			out.Hard = append(out.Hard, fleet.Amount{Name: key, Value: hard.Value()})
-		case strings.HasPrefix(string(name), "limits."):
-			out.Opaque = true
-		case key != string(name) && key != string(corev1.ResourceStorage):
-			out.Hard = append(out.Hard, fleet.Amount{Name: key, Value: hard.Value()})
+		if counted := quotaResource(name); counted != "" {
+			out.Hard = append(out.Hard, fleet.Amount{Name: counted, Value: quotaAmount(counted, hard)})
+			out.Opaque = out.Opaque || strings.HasPrefix(counted, limitsPrefix)
 		}
 	}
-	slices.SortFunc(out.Hard, func(a, b fleet.Amount) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Hard, func(a, b fleet.Amount) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
+	})
 	return out
+}
+
+// limitsPrefix is how the names begin under which quotas bound the limits of pods.
+const limitsPrefix = "limits."
+
+// quotaResource is the name under which pods count against what a quota names: that of the
+// resource for requests; empty where no pod counts.
+func quotaResource(name corev1.ResourceName) string {
+	key := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
+	switch {
+	case name == corev1.ResourcePods || name == "count/pods":
+		return string(corev1.ResourcePods)
+	case key == string(corev1.ResourceStorage):
+		return ""
+	case key != string(name), key == string(corev1.ResourceCPU), key == string(corev1.ResourceMemory),
+		key == string(corev1.ResourceEphemeralStorage), isHugePages(name), strings.HasPrefix(key, limitsPrefix):
+		return key
+	}
+	return ""
+}
+
+// quotaAmount is an amount of what [quotaResource] names.
+func quotaAmount(name string, q resource.Quantity) int64 {
+	return amount(corev1.ResourceName(strings.TrimPrefix(name, limitsPrefix)), q)
 }

@@ -71,6 +71,14 @@ func TestQuotasCountRequests(t *testing.T) {
 			"requests.nvidia.com/gpu": resource.MustParse("4"), "services": resource.MustParse("3"), "requests.storage": resource.MustParse("1Ti"),
 		}},
 	})
+	bounded := quota(&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+		"limits.cpu": resource.MustParse("1500m"), "hugepages-2Mi": resource.MustParse("4Mi"), "requests.hugepages-1Gi": resource.MustParse("1Gi"),
+	}}})
+	if diff := cmp.Diff(&fleet.Quota{Opaque: true, Hard: []fleet.Amount{
+		{Name: "hugepages-1Gi", Value: 1 << 30}, {Name: "hugepages-2Mi", Value: 4 << 20}, {Name: "limits.cpu", Value: 1500},
+	}}, bounded); diff != "" {
+		t.Errorf("limits and huge pages (-want +got):\n%s", diff)
+	}
 	want := &fleet.Quota{Namespace: "default", Name: "q", Hard: []fleet.Amount{
 		{Name: "cpu", Value: 2500}, {Name: "memory", Value: 1 << 30}, {Name: "nvidia.com/gpu", Value: 4}, {Name: "pods", Value: 10},
 	}}

@@ -17,9 +17,14 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -36,6 +41,8 @@ type Rules struct {
 	structural *schema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
+	// noStatus says that who creates an object cannot give it a status: that is left out.
+	noStatus bool
 }
 
 // UnknownField is a field that the kind does not have. Meant is the field beside it which is
@@ -76,12 +83,14 @@ func Compile(definition *apiextensionsv1.CustomResourceDefinition, version strin
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", definition.Name, err)
 	}
-	return &Rules{structural, validator, cel.NewValidator(structural, true, costOfRule)}, nil
+	return &Rules{structural, validator, cel.NewValidator(structural, true, costOfRule), hasStatus(definition, version)}, nil
 }
 
 // Check is what an API server would refuse of an object, in JSON: an UnknownField or a
 // [k8s.io/apimachinery/pkg/util/validation/field.Error] for each field, with its value
-// and what is wanted; none where it would take it.
+// and what is wanted, in the order of the fields; none where it would take it. All is told at
+// once, but for the rules in CEL where, as in an API server, something is wrong that keeps
+// them from being evaluated.
 func (r *Rules) Check(text []byte) []error {
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
@@ -93,16 +102,45 @@ func (r *Rules) Check(text []byte) []error {
 	for _, path := range unknown {
 		errs = append(errs, UnknownField{path, r.meant(path)})
 	}
+	if r.noStatus {
+		delete(object, "status")
+	}
 	defaulting.Default(object, r.structural)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, r.structural)
-	found := validation.ValidateCustomResource(nil, object, r.schema)
-	if len(found) == 0 { // rules read fields by their types
-		found, _ = r.rules.Validate(context.Background(), nil, r.structural, object, nil, costOfObject)
+	found := metadataFaults(object)
+	found = append(found, validation.ValidateCustomResource(nil, object, r.schema)...)
+	found = append(found, listtype.ValidateListSetsAndMaps(nil, r.structural, object)...)
+	if !slices.ContainsFunc(found, keepsRules) {
+		broken, _ := r.rules.Validate(context.Background(), nil, r.structural, object, nil, costOfObject)
+		found = append(found, broken...)
 	}
-	for _, e := range found {
+	for _, e := range told(object, found) {
 		errs = append(errs, e)
 	}
 	return errs
+}
+
+// keepsRules reports whether an API server does not evaluate the rules of an object with such a
+// fault: they read fields by their types (k8s.io/apiextensions-apiserver/pkg/registry/customresource).
+func keepsRules(e *field.Error) bool {
+	switch e.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
+
+// metadataFaults is what is wrong with the name, the labels and the annotations of an object.
+func metadataFaults(object map[string]any) field.ErrorList {
+	u, at := &unstructured.Unstructured{Object: object}, field.NewPath("metadata")
+	var out field.ErrorList
+	if name := u.GetName(); name != "" {
+		for _, why := range apivalidation.NameIsDNSSubdomain(name, false) {
+			out = append(out, field.Invalid(at.Child("name"), name, why))
+		}
+	}
+	out = append(out, metav1validation.ValidateLabels(u.GetLabels(), at.Child("labels"))...)
+	return append(out, apivalidation.ValidateAnnotations(u.GetAnnotations(), at.Child("annotations"))...)
 }
 
 // meant is the field which one that there is not is a misspelling of.
@@ -123,10 +161,21 @@ func (r *Rules) meant(path string) string {
 	return model.Alike(steps[len(steps)-1], slices.Sorted(maps.Keys(at.Properties)))
 }
 
+// hasStatus reports whether the status of a kind is written apart from the rest.
+func hasStatus(definition *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
+	})
+}
+
 // schemaOf is the schema of a version, in the form that the rest of the library reads.
 func schemaOf(definition *apiextensionsv1.CustomResourceDefinition, version string) (*apiextensions.JSONSchemaProps, error) {
+	var served []string
 	for i := range definition.Spec.Versions {
 		v := &definition.Spec.Versions[i]
+		if v.Served {
+			served = append(served, definition.Spec.Group+"/"+v.Name)
+		}
 		if v.Name != version || v.Schema == nil {
 			continue
 		}
@@ -136,5 +185,5 @@ func schemaOf(definition *apiextensionsv1.CustomResourceDefinition, version stri
 		}
 		return &out, nil
 	}
-	return nil, fmt.Errorf("%s has no version %s", definition.Name, version)
+	return nil, fmt.Errorf("apiVersion: got %q, allowed: %s", definition.Spec.Group+"/"+version, strings.Join(served, ", "))
 }

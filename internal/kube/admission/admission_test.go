@@ -1,8 +1,14 @@
 package admission
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/crds"
 )
@@ -12,6 +18,8 @@ func TestCheckRefusesWhatAPIServersRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const class = `"nodeClassRef": {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "d"}`
+	const ref = `"requirements": [], ` + class
 	for spec, want := range map[string]string{
 		`{}`:                        "",
 		`{"imageFamily": "Ubuntu"}`: "",
@@ -27,9 +35,80 @@ func TestCheckRefusesWhatAPIServersRefuse(t *testing.T) {
 			t.Errorf("%s: %v, want %q", spec, err, want)
 		}
 	}
+	for _, c := range []struct{ text, want string }{
+		{`{"spec": {"limits": {"nodes": 1.5}, "weight": 101, "disruption": {"consolidateAfter": "soon"}, "template": {"spec": {` + ref + `}}}}`,
+			`spec.disruption.consolidateAfter: Invalid value: "soon": spec.disruption.consolidateAfter in body should match ` +
+				`'^(([0-9]+(s|m|h))+|Never)$', such as 720h, 1h30m or Never` + "\n" +
+				"spec.limits.nodes: Invalid value: 1.5: spec.limits.nodes in body must be of type integer,string\n" +
+				"spec.weight: Invalid value: 101: spec.weight in body should be less than or equal to 100"},
+		{`{"metadata": {"name": "A"}, "spec": {"weight": 0, "template": {"spec": {"requirements": [{"key": "a", "operator": "In", "values": []}], ` + class + `}}}}`,
+			`metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, ` +
+				`'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is ` +
+				`'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')` + "\n" +
+				"spec.template.spec.requirements: Invalid value: requirements with operator 'In' must have a value defined\n" +
+				"spec.weight: Invalid value: 0: spec.weight in body should be greater than or equal to 1"},
+		{`{"spec": {"disruption": {"budgets": [{"nodes": "5", "reasons": ["Empty", "Empty"]}]}, "template": {"spec": {` + ref + `}}}}`,
+			`spec.disruption.budgets[0].reasons[1]: Duplicate value: "Empty"`},
+		{`{"spec": {"template": {"spec": {` + ref + `}}}, "status": {"nodes": "many"}}`, "<nil>"}, // who creates it cannot give it one
+		{`{"spec": {"template": {"spec": {` + ref + `}}}, "status": {"nods": 1}}`, "status.nods: there is no such field, use: nodes"},
+		{`{"spec": {"limits": {"nvidia.com/gpu": true}, "template": {"spec": {` + ref + `}}}}`,
+			"spec.limits.nvidia.com/gpu: Invalid value: true: spec.limits.nvidia.com/gpu in body must be of type integer,string"},
+	} {
+		err := Check(definitionOf(t, "NodePool"), "v1", []byte(c.text))
+		if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.text, diff)
+		}
+	}
 	for version, text := range map[string]string{"v9": "{}", "v1beta1": "[]"} {
 		if err := Check(definitions[0], version, []byte(text)); err == nil {
 			t.Errorf("version %s of %s passes", version, text)
+		}
+	}
+}
+
+func definitionOf(t *testing.T, kind string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	definitions, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range definitions {
+		if d.Spec.Names.Kind == kind {
+			return d
+		}
+	}
+	t.Fatalf("there is no definition of %s", kind)
+	return nil
+}
+
+// TestVersionsThatThereAreNot names those that there are.
+func TestVersionsThatThereAreNot(t *testing.T) {
+	err := Check(definitionOf(t, "AKSNodeClass"), "v1", []byte("{}"))
+	const want = `apiVersion: got "karpenter.azure.com/v1", allowed: karpenter.azure.com/v1alpha2, karpenter.azure.com/v1beta1`
+	if fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestExamplesMatchTheirPatterns holds each pattern against Karpenter's definitions, and its
+// examples against it.
+func TestExamplesMatchTheirPatterns(t *testing.T) {
+	var all strings.Builder
+	for _, kind := range []string{"NodePool", "NodeClaim", "NodeOverlay"} {
+		text, err := yaml.Marshal(definitionOf(t, kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for pattern, text := range examples() {
+		if !strings.Contains(all.String(), "pattern: "+pattern+"\n") {
+			t.Errorf("no definition has the pattern %s", pattern)
+		}
+		for _, example := range regexp.MustCompile(", | or ").Split(text, -1) {
+			if !regexp.MustCompile(pattern).MatchString(example) {
+				t.Errorf("%q does not match %s", example, pattern)
+			}
 		}
 	}
 }
