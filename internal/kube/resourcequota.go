@@ -245,6 +245,7 @@ func (q *Quotas) inScope(scope *corev1.ScopedResourceSelectorRequirement, pod *c
 		return ofPriorityClass(scope, cmp.Or(pod.Spec.PriorityClassName, q.byDefault))
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return crossesNamespaces(pod.Spec.Affinity)
+	case corev1.ResourceQuotaScopeVolumeAttributesClass: // of volume claims
 	}
 	return false
 }

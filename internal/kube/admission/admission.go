@@ -123,11 +123,9 @@ func (r *Rules) Check(text []byte) []error {
 // keepsRules reports whether an API server does not evaluate the rules of an object with such a
 // fault: they read fields by their types (k8s.io/apiextensions-apiserver/pkg/registry/customresource).
 func keepsRules(e *field.Error) bool {
-	switch e.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-		return true
-	}
-	return false
+	return slices.Contains([]field.ErrorType{
+		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
+	}, e.Type)
 }
 
 // metadataFaults is what is wrong with the name, the labels and the annotations of an object.
