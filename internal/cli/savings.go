@@ -100,16 +100,16 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 }
 
 // writeAs writes the report in a form.
-func (r *savingsReport) writeAs(s *command.Streams, form string) error {
+func (s *savingsReport) writeAs(to *command.Streams, form string) error {
 	switch form {
 	case "csv":
-		return r.writeCSV(s.Out)
+		return s.writeCSV(to.Out)
 	case "html":
-		return savingsPage.Execute(s.Out, r)
+		return savingsPage.Execute(to.Out, s)
 	case "table":
-		return r.write(s)
+		return s.write(to)
 	}
-	return writeDocument(s.Out, form, r)
+	return writeDocument(to.Out, form, s)
 }
 
 // savingsReport is the output of nap savings -o json. Its fields are a promise:

@@ -245,8 +245,9 @@ func (q *Quotas) inScope(scope *corev1.ScopedResourceSelectorRequirement, pod *c
 		return ofPriorityClass(scope, cmp.Or(pod.Spec.PriorityClassName, q.byDefault))
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return crossesNamespaces(pod.Spec.Affinity)
+	default:
+		return false
 	}
-	return false
 }
 
 // ofPriorityClass reports whether a scope selects the pods of a PriorityClass; empty for those

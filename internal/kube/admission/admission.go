@@ -126,8 +126,9 @@ func keepsRules(e *field.Error) bool {
 	switch e.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // metadataFaults is what is wrong with the name, the labels and the annotations of an object.
