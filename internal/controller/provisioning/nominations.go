@@ -110,9 +110,11 @@ func (n *nominations) release(quiet time.Duration) {
 	if !n.anyReady(settleAtLeast) {
 		return
 	}
+	var lost []types.UID
 	for _, pod := range n.mirror.Snapshot().Overbooked() {
-		n.endOn(types.UID(pod.UID), settleAtLeast)
+		lost = append(lost, types.UID(pod.UID))
 	}
+	n.endPods(lost, settleAtLeast)
 }
 
 // claimGone withdraws the promises of a machine that will never be, or is no

@@ -169,7 +169,7 @@ func (n *nominees) next(limit int) []request {
 	}
 	var largest []dueNominee
 	for _, g := range n.groups {
-		for _, d := range n.dueOf(g) {
+		for _, d := range g.due(n.clock, n.written) {
 			largest = keepLargest(largest, d, limit-len(out))
 		}
 	}
@@ -186,15 +186,15 @@ type dueNominee struct {
 	rules []spreadRule
 }
 
-// dueOf are the nominations of a group that are to be written, as far as rules of spreading
-// let their pods pass together, in no order; mu is held.
-func (n *nominees) dueOf(g *group) []dueNominee {
+// due are the nominations of a group that are to be written, as far as rules of spreading
+// let their pods pass together, in no order; written are those that were last written, by pod.
+func (g *group) due(clk clock.Clock, written map[types.UID]string) []dueNominee {
 	if g.node == "" {
 		return nil
 	}
 	var due, ruled []dueNominee
 	for uid, p := range g.pods {
-		if !p.wanted || !n.due(p) {
+		if !p.wanted || !p.due(clk) {
 			continue
 		}
 		d := dueNominee{request{p.key, uid, g.node}, p.share, p.rules}
@@ -208,7 +208,7 @@ func (n *nominees) dueOf(g *group) []dueNominee {
 		return due
 	}
 	slices.SortFunc(ruled, compareDue)
-	room := g.spreadRoom(n.written)
+	room := g.spreadRoom(written)
 	for _, d := range ruled {
 		if room.take(d.rules) {
 			due = append(due, d)
@@ -248,9 +248,9 @@ func (n *nominees) alike() bool {
 	return true
 }
 
-// due reports whether a pod may be nominated once more; mu is held.
-func (n *nominees) due(p *nominee) bool {
-	return p.tries < nominateTries && !p.offered && n.clock.Since(p.last) >= nominatePause
+// due reports whether a pod may be nominated once more.
+func (p *nominee) due(clk clock.Clock) bool {
+	return p.tries < nominateTries && !p.offered && clk.Since(p.last) >= nominatePause
 }
 
 // shareOfNode is the part of a node that a pod takes of the resource of which it takes most.
@@ -393,30 +393,20 @@ func (g *group) readyFor(clk clock.Clock, d time.Duration) bool {
 	return !g.ready.IsZero() && clk.Since(g.ready) >= d
 }
 
-// endOn takes back the promise of one pod if its machine has been ready for so long. The pod
-// is one of takeWithdrawn then.
-func (n *nominees) endOn(uid types.UID, d time.Duration) {
+// endPods takes back the promises of these pods on machines that have been ready for so
+// long; 0 is all machines.
+func (n *nominees) endPods(uids []types.UID, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if claim, known := n.claims[uid]; known && n.groups[claim].readyFor(n.clock, d) {
-		n.withdraw(uid, claim)
+	for _, uid := range uids {
+		claim, known := n.claims[uid]
+		if !known || d > 0 && !n.groups[claim].readyFor(n.clock, d) {
+			continue
+		}
+		n.withdrawals = append(n.withdrawals, request{n.groups[claim].pods[uid].key, uid, ""})
 		n.withdrawn = append(n.withdrawn, uid)
+		n.drop(uid)
 	}
-}
-
-// endPod takes back the promise of one pod, if there is one.
-func (n *nominees) endPod(uid types.UID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if claim, known := n.claims[uid]; known {
-		n.withdraw(uid, claim)
-	}
-}
-
-// withdraw ends a promise whose nomination is withdrawn; mu is held.
-func (n *nominees) withdraw(uid types.UID, claim string) {
-	n.withdrawals = append(n.withdrawals, request{n.groups[claim].pods[uid].key, uid, ""})
-	n.drop(uid)
 }
 
 // takeWithdrawn returns, once, the pods whose promise has ended.

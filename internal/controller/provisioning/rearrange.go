@@ -92,19 +92,19 @@ func podsWithout(plan *model.Plan) int {
 // leaveReady ends the reservations of pods that a plan has moved to nodes which are ready: the
 // scheduler can bind them at once.
 func (l *Loop) leaveReady(in *planInputs, plan *model.Plan) {
+	var moved []types.UID
 	for _, placement := range plan.Placements {
 		if n := &in.input.Problem.Nodes[placement.Node]; n.Claim != "" && n.State != model.NodeReady {
 			continue
 		}
 		for _, ref := range in.input.Pods(placement.Pods) {
-			record := in.input.Record(ref)
-			if record == nil {
-				continue
-			}
-			l.reservations.end([]types.UID{types.UID(record.UID)})
-			if l.nominations != nil {
-				l.nominations.endPod(types.UID(record.UID))
+			if record := in.input.Record(ref); record != nil {
+				moved = append(moved, types.UID(record.UID))
 			}
 		}
+	}
+	l.reservations.end(moved)
+	if l.nominations != nil {
+		l.nominations.endPods(moved, 0)
 	}
 }
