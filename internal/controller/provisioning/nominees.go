@@ -62,7 +62,8 @@ type nominee struct {
 	tries int
 	last  time.Time
 	// offered says that a nomination was written once the node was ready: if the
-	// scheduler takes that back, the pod does not pass there.
+	// scheduler takes that back, the pod does not pass there. Of pods with rules it says
+	// nothing: they pass when it is the turn of their zone.
 	offered bool
 }
 
@@ -284,7 +285,7 @@ func (n *nominees) begin(r request) bool {
 	}
 	g := n.groups[claim]
 	p := g.pods[r.uid]
-	p.wanted, p.tries, p.last, p.offered = false, p.tries+1, n.clock.Now(), !g.ready.IsZero()
+	p.wanted, p.tries, p.last, p.offered = false, p.tries+1, n.clock.Now(), !g.ready.IsZero() && len(p.rules) == 0
 	n.written[r.uid] = r.node
 	return true
 }

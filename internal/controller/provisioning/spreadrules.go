@@ -1,7 +1,6 @@
 package provisioning
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -21,10 +20,8 @@ type spreadRule struct {
 	most int
 }
 
-// spreadRules are the rules of a pod. On the hosts of a rule as many may be nominated as may
-// run. Of zones, one less than the skew: then a pod passes on each node of a zone that has
-// no more pods than the others, whichever of the pods the scheduler looks at first. With a
-// skew of 1 none is nominated, since only the next one in the order of zones passes.
+// spreadRules are the rules of a pod. As many may be nominated for one node as the skew
+// allows: more than that never pass together.
 func spreadRules(pod *fleet.Pod) []spreadRule {
 	var rules []spreadRule
 	for i := range pod.Spec.Spread {
@@ -32,12 +29,8 @@ func spreadRules(pod *fleet.Pod) []spreadRule {
 		if !s.Hard || pod.Labels == nil || !s.Selector.Matches(pod.Labels.Values) {
 			continue
 		}
-		most := int(s.MaxSkew)
-		if s.TopologyKey != corev1.LabelHostname {
-			most--
-		}
 		key := pod.Ref.Namespace + "\x00" + string(model.CompactKey(model.AppendKey(nil, s)))
-		rules = append(rules, spreadRule{key, most})
+		rules = append(rules, spreadRule{key, int(s.MaxSkew)})
 	}
 	return rules
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,8 +44,8 @@ func TestSpreadPodsAreNominatedAsFarAsTheyPass(t *testing.T) {
 		app  string
 		want int
 	}{
-		"zones, skew 1":             {corev1.LabelTopologyZone, 1, true, "web", 0},
-		"zones, skew 3":             {corev1.LabelTopologyZone, 3, true, "web", 2},
+		"zones, skew 1":             {corev1.LabelTopologyZone, 1, true, "web", 1},
+		"zones, skew 2":             {corev1.LabelTopologyZone, 2, true, "web", 2},
 		"hosts, skew 1":             {corev1.LabelHostname, 1, true, "web", 1},
 		"hosts, skew 4":             {corev1.LabelHostname, 4, true, "web", 3},
 		"a preference":              {corev1.LabelTopologyZone, 1, false, "web", 3},
@@ -66,7 +68,7 @@ func TestSpreadPodsAreNominatedAsFarAsTheyPass(t *testing.T) {
 func TestNextOfSpreadFollowsOnceOneIsBound(t *testing.T) {
 	n := newNominees(clock.RealClock{})
 	for i := range 3 {
-		promiseSpread(n, spreadPod(fmt.Sprint("pod-", i), "web", corev1.LabelTopologyZone, 2, true), "claim")
+		promiseSpread(n, spreadPod(fmt.Sprint("pod-", i), "web", corev1.LabelTopologyZone, 1, true), "claim")
 	}
 	n.arrived("claim", promisedNode("node", "64", "256Gi"), true)
 	first := n.next(10)
@@ -83,4 +85,21 @@ func TestNextOfSpreadFollowsOnceOneIsBound(t *testing.T) {
 	if got := namesOf(n.next(10)); !slices.Equal(got, []string{"pod-1 to node"}) {
 		t.Errorf("once it is bound, %v are nominated, want the next", got)
 	}
+}
+
+// The scheduler refuses a pod of a zone that is ahead of the others, and takes it later.
+func TestSpreadPodIsNominatedAgainAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNominees(clock.RealClock{})
+		promiseSpread(n, spreadPod("pod", "web", corev1.LabelTopologyZone, 1, true), "claim")
+		n.arrived("claim", promisedNode("node", "64", "256Gi"), true)
+		n.begin(n.next(10)[0])
+		refused := &corev1.Pod{}
+		refused.UID = "pod"
+		n.seen(refused)
+		time.Sleep(nominatePause)
+		if got := n.next(10); len(got) != 1 {
+			t.Errorf("nominated are %v, want the pod once more", namesOf(got))
+		}
+	})
 }
