@@ -283,9 +283,7 @@ func (d *disabling) finish(ctx context.Context) error {
 // ofOthers reports whether a NodeClaim is of a node class that nap does not manage.
 func ofOthers(claim unstructured.Unstructured) bool {
 	ref, _, _ := unstructured.NestedStringMap(claim.Object, "spec", "nodeClassRef") // another form is no node class
-	pool := v1.NodePool{}
-	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: ref["group"], Kind: ref["kind"]}
-	return kube.CheckManaged(&pool) != nil
+	return kube.CheckClass(&v1.NodeClassReference{Group: ref["group"], Kind: ref["kind"]}) != nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -48,15 +48,7 @@ func withoutRoom(node *Node, bound, nominated []*Pod) []*Pod {
 	for _, p := range bound {
 		p.Spec.Requests.addTo(used, axes)
 	}
-	share := func(p *Pod) float64 {
-		most := 0.0
-		for axis, amount := range p.Spec.Requests.Vector(axes) {
-			if of := all.Get(axis); of > 0 {
-				most = max(most, float64(amount)/float64(of))
-			}
-		}
-		return most
-	}
+	share := func(p *Pod) float64 { return p.Spec.Requests.Vector(axes).ShareOf(all) }
 	slices.SortFunc(nominated, func(a, b *Pod) int {
 		return cmp.Or(cmp.Compare(share(b), share(a)), compareRefs(a.Ref, b.Ref))
 	})

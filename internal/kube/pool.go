@@ -200,9 +200,11 @@ func poolReady(p *v1.NodePool) (bool, string) {
 
 // CheckManaged refuses a NodePool whose node class is not one of nap's: it belongs to another
 // Karpenter, or to none, and nap buys nothing for it.
-func CheckManaged(p *v1.NodePool) error {
+func CheckManaged(p *v1.NodePool) error { return CheckClass(p.Spec.Template.Spec.NodeClassRef) }
+
+// CheckClass refuses a node class of a NodePool or NodeClaim that is not one of nap's.
+func CheckClass(ref *v1.NodeClassReference) error {
 	const kind, group = "AKSNodeClass", "karpenter.azure.com"
-	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil || (ref.Kind == "" || ref.Kind == kind) && (ref.Group == "" || ref.Group == group) {
 		return nil
 	}

@@ -82,6 +82,17 @@ func (r Resources) Fits(capacity Resources) bool {
 	return true
 }
 
+// ShareOf is the largest part that r takes of a capacity on any axis which that has.
+func (r Resources) ShareOf(capacity Resources) float64 {
+	most := 0.0
+	for i, amount := range r {
+		if all := capacity.Get(i); all > 0 {
+			most = max(most, float64(amount)/float64(all))
+		}
+	}
+	return most
+}
+
 // IsZero reports whether every amount is zero.
 func (r Resources) IsZero() bool {
 	return !slices.ContainsFunc(r, func(v int64) bool { return v != 0 })

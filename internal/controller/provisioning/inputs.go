@@ -38,10 +38,10 @@ type planInputs struct {
 	// settled are pods that are not in the problem because the scheduler will find them a
 	// place, see settleUnjudged.
 	settled []model.PodRef
-	// lost says that pods have lost the places that were reserved for them, and movable are
+	// lost says that pods have lost the places that were reserved for them, and rearrangeable are
 	// those that keep theirs on machines which are not ready.
-	lost    bool
-	movable movable
+	lost          bool
+	rearrangeable rearrangeable
 	// kept are virtual pods that are not in the problem because a disruption is buying a
 	// place for them, and where they have room until then.
 	kept map[model.PodRef]string

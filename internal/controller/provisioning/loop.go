@@ -213,8 +213,8 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		l.reservations.end(l.nominations.takeWithdrawn())
 	}
 	l.reporter.begin(in)
-	kept := l.reservations.keep(in.input, l.pods.Quiet(), in.nominated())
-	in.lost, in.movable = kept.lost, kept.movable
+	kept := l.reservations.keep(in.input, l.pods.Quiet(), in.nominated)
+	in.lost, in.rearrangeable = kept.lost, kept.rearrangeable
 	for claim, refs := range in.promised() {
 		kept.claims[claim] = append(kept.claims[claim], refs...)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// movable are pods with a place on machines that are not ready yet. Nothing runs there, so that
+// rearrangeable are pods with a place on machines that are not ready yet. Nothing runs there, so that
 // a plan may still arrange these pods in another way: where the scheduler has put pods
 // elsewhere than planned, that makes room without a purchase.
-type movable struct {
+type rearrangeable struct {
 	// nodes are the machines as they were before these pods were charged, by the index of
 	// the node in the problem.
 	nodes map[int]model.Node
@@ -23,7 +23,7 @@ type movable struct {
 
 // add books those pods of a class whose machines are not ready, before they are charged;
 // taken is how many pods of the class have a place on each node.
-func (m *movable) add(p *model.Problem, class *model.PodClass, pods []model.PodRef, taken map[int]int) {
+func (m *rearrangeable) add(p *model.Problem, class *model.PodClass, pods []model.PodRef, taken map[int]int) {
 	if len(pods) == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (m *movable) add(p *model.Problem, class *model.PodClass, pods []model.PodR
 }
 
 // into is the problem with these pods in it, whose places are free again.
-func (m *movable) into(p *model.Problem) *model.Problem {
+func (m *rearrangeable) into(p *model.Problem) *model.Problem {
 	out := *p
 	out.Nodes, out.Classes = slices.Clone(p.Nodes), slices.Clone(p.Classes)
 	for i, n := range m.nodes {
@@ -66,11 +66,11 @@ func (m *movable) into(p *model.Problem) *model.Problem {
 // The problem of the inputs is then the one of that plan.
 func (l *Loop) plan(in *planInputs) *model.Plan {
 	plan := l.solve(in.input.Problem)
-	// What was charged or held back since is not in the movable nodes.
-	if !in.lost || len(plan.NewNodes) == 0 || len(in.settled) > 0 || len(in.held) > 0 || len(in.movable.classes) == 0 {
+	// What was charged or held back since is not in those nodes.
+	if !in.lost || len(plan.NewNodes) == 0 || len(in.settled) > 0 || len(in.held) > 0 || len(in.rearrangeable.classes) == 0 {
 		return plan
 	}
-	rearranged := in.movable.into(in.input.Problem)
+	rearranged := in.rearrangeable.into(in.input.Problem)
 	rearranged.Policy.Elapsed = stopwatch(l.clock)
 	other := l.solve(rearranged)
 	if other.Cost >= plan.Cost || podsWithout(other) > podsWithout(plan) {

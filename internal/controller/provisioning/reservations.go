@@ -76,10 +76,10 @@ func (r *reservations) end(pods []types.UID) {
 // nodes for them. quiet is for how long the scheduler has bound no pod. Pods that are
 // nominated, by their UIDs, are not in the problem: they keep their places, too, for the
 // scheduler may take a nomination back.
-func (r *reservations) keep(in *fleet.Input, quiet time.Duration, nominated map[string]bool) kept {
+func (r *reservations) keep(in *fleet.Input, quiet time.Duration, nominated func() map[string]bool) kept {
 	p := in.Problem
 	k := keeping{in: in, claims: r.claims, places: r.nodes(in, quiet), free: r.unclaimed(in), live: make(map[string]string, len(r.claims))}
-	k.kept = kept{claims: map[string][]model.PodRef{}, movable: movable{nodes: map[int]model.Node{}}}
+	k.kept = kept{claims: map[string][]model.PodRef{}, rearrangeable: rearrangeable{nodes: map[int]model.Node{}}}
 	for _, i := range largestFirst(p) {
 		class := &p.Classes[i]
 		taken, coming := map[int]int{}, []model.PodRef(nil)
@@ -93,14 +93,17 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration, nominated map[
 			}
 			return true
 		})
-		k.kept.movable.add(p, class, coming, taken)
+		k.kept.rearrangeable.add(p, class, coming, taken)
 		for node, n := range taken {
 			charge(p, node, class, n)
 		}
 	}
-	for uid, claim := range r.claims {
-		if _, stands := k.places[claim]; stands && nominated[uid] {
-			k.live[uid] = claim
+	if len(r.claims) > len(k.live) { // it looks at all pods
+		waiting := nominated()
+		for uid, claim := range r.claims {
+			if _, stands := k.places[claim]; stands && waiting[uid] {
+				k.live[uid] = claim
+			}
 		}
 	}
 	r.claims, r.transferred = k.live, append(r.transferred, k.transferred...)
@@ -114,8 +117,8 @@ type kept struct {
 	claims map[string][]model.PodRef
 	// lost says that some pod has lost its place since other pods have taken the room.
 	lost bool
-	// movable are those whose machine is not ready.
-	movable movable
+	// rearrangeable are those whose machine is not ready.
+	rearrangeable rearrangeable
 }
 
 // keeping is one call of keep under way.
@@ -175,11 +178,7 @@ func largestFirst(p *model.Problem) []int {
 	order, shares := make([]int, len(p.Classes)), make([]float64, len(p.Classes))
 	for i := range p.Classes {
 		order[i] = i
-		for axis, amount := range p.Classes[i].Requests {
-			if all := most.Get(axis); all > 0 {
-				shares[i] = max(shares[i], float64(amount)/float64(all))
-			}
-		}
+		shares[i] = p.Classes[i].Requests.ShareOf(most)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[b], shares[a]) })
 	return order
