@@ -18,10 +18,14 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// renewEvery is how often a node renews its lease; after 50 s without, the control plane
-// takes the node for lost. Kubelets renew every 10 s: with 5,000 nodes that would be 500 writes
-// a second beside the control plane, on the same machine.
-const renewEvery = 25 * time.Second
+// renewEvery is how often a node renews its lease; after lostAfter without, the control plane
+// takes the node for lost. Kubelets renew every 10 s, and are lost after 50 s: with 5,000 nodes
+// that would be 500 writes a second beside the control plane, on the same machine, and one that
+// is busy for a minute would lose nodes, whose taints, and the loss of these, are more work.
+const (
+	renewEvery = 2 * time.Minute
+	lostAfter  = 10 * time.Minute
+)
 
 // kubelets stand for the kubelets of all machines.
 type kubelets struct {

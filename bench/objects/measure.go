@@ -76,7 +76,7 @@ func Measure(ctx context.Context, opts Options, engine string, size Size) (resul
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		return nil, err
 	}
-	flags := []string{"--nodes", "0", "--default-node-pools", "None"}
+	flags := []string{"--nodes", "0", "--default-node-pools", "None", "--node-monitor-grace-period", lostAfter.String()}
 	l, err := onlab.Start(ctx, opts.Programs, filepath.Join(name, "lab"), []byte(class), flags...)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -80,6 +81,10 @@ type Config struct {
 	// Profiles is a YAML document, a KubeSchedulerConfiguration, whose profiles the
 	// scheduler has. Empty means the default one alone.
 	Profiles []byte
+	// NodeMonitorGracePeriod is how long a node may leave its lease without renewal before
+	// the controller manager takes it for lost; at least 20 s, since kubelets renew every 10 s.
+	// 0 means [DefaultNodeMonitorGracePeriod].
+	NodeMonitorGracePeriod time.Duration
 	// Progress receives one line for each step of starting and stopping, and for
 	// each restart. Nil discards them. It is called from several goroutines, one
 	// at a time.
@@ -158,6 +163,9 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 // maxNodes bounds Config.Nodes; Kubernetes itself is tested to 5,000 nodes.
 const maxNodes = 5000
 
+// DefaultNodeMonitorGracePeriod is that of Kubernetes from 1.32 on.
+const DefaultNodeMonitorGracePeriod = 50 * time.Second
+
 // complete fills in defaults and refuses what cannot work.
 func (c Config) complete() (Config, error) {
 	l, err := layoutOf(c.Dir)
@@ -170,6 +178,10 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return c, fmt.Errorf("nodes = %d: must be between 0 and %d", c.Nodes, maxNodes)
+	}
+	c.NodeMonitorGracePeriod = cmp.Or(c.NodeMonitorGracePeriod, DefaultNodeMonitorGracePeriod)
+	if c.NodeMonitorGracePeriod < 20*time.Second {
+		return c, fmt.Errorf("node monitor grace period %s: must be at least 20s, since kubelets renew their leases every 10s", c.NodeMonitorGracePeriod)
 	}
 	c.ServerName = cmp.Or(c.ServerName, DefaultServerName)
 	if msgs := validation.IsDNS1123Subdomain(c.ServerName); len(msgs) > 0 {

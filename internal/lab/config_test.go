@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 type namedService string
@@ -22,6 +23,7 @@ func TestConfigErrors(t *testing.T) {
 		"too few nodes":         {Config{Binary: "b", Nodes: -1}, "nodes = -1"},
 		"too many nodes":        {Config{Binary: "b", Nodes: 5001}, "between 0 and 5000"},
 		"no such port":          {Config{Binary: "b", Ports: map[string]int{"web": 70000}}, `port "web" = 70000`},
+		"lost too soon":         {Config{Binary: "b", NodeMonitorGracePeriod: time.Second}, "grace period 1s: must be at least 20s"},
 		"a name with a slash":   {Config{Binary: "b", Services: []Service{namedService("../etc")}}, `"../etc"`},
 		"a component's name":    {Config{Binary: "b", Services: []Service{namedService(Etcd)}}, "taken"},
 		"the supervisor's name": {Config{Binary: "b", Services: []Service{namedService("supervisor")}}, "taken"},

@@ -20,6 +20,9 @@ func (l *Lab) parts(probes probes) []part {
 		if name == APIServer && l.cfg.Audit != "" {
 			c.args = append(c.args, auditArgs(l.layout)...)
 		}
+		if name == ControllerManager {
+			c.args = append(c.args, "--node-monitor-grace-period="+l.cfg.NodeMonitorGracePeriod.String())
+		}
 		if name == Etcd {
 			// The others keep nothing of their own and are simply killed: a
 			// graceful end of the API server takes 5 to 8 s.

@@ -32,7 +32,9 @@ type upOptions struct {
 	profiles string
 	// kubernetes is the control plane's minor version; empty for the folder's or the latest.
 	kubernetes string
-	azure      cloud.Options
+	// nodeMonitorGracePeriod is how long a node may be silent.
+	nodeMonitorGracePeriod time.Duration
+	azure                  cloud.Options
 }
 
 // addFlags defines the flags, with the defaults of the fixed pool's size and of the
@@ -65,6 +67,8 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int, mode string) {
 		"minor version of a new lab's control plane, as 1.36: the program's own, or one of the three before; nap lab upgrade raises it")
 	fs.StringVar(&o.profiles, "scheduler-profiles", "",
 		"a file with a KubeSchedulerConfiguration, whose profiles the scheduler has; default: its default profile alone")
+	fs.DurationVar(&o.nodeMonitorGracePeriod, "node-monitor-grace-period", lab.DefaultNodeMonitorGracePeriod,
+		"how long a node may leave its lease without renewal before the control plane takes it for lost, at least 20s")
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
 }
 
@@ -76,13 +80,17 @@ func (o *upOptions) args() []string {
 		"--replicas", strconv.Itoa(o.azure.Replicas), "--release", o.azure.Release,
 		"--network", o.azure.Network, "--outbound", o.azure.Outbound,
 		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools,
-		"--kubernetes", o.kubernetes, "--scheduler-profiles", o.profiles, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--kubernetes", o.kubernetes, "--scheduler-profiles", o.profiles,
+		"--node-monitor-grace-period", o.nodeMonitorGracePeriod.String(), "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 
 // config says what the lab consists of.
 func (o upOptions) config(binary string, progress func(string)) (lab.Config, error) {
-	cfg := lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Kubernetes: o.kubernetes, Progress: progress}
+	cfg := lab.Config{
+		Dir: o.dir, Binary: binary, Nodes: o.nodes, Kubernetes: o.kubernetes, Progress: progress,
+		NodeMonitorGracePeriod: o.nodeMonitorGracePeriod,
+	}
 	if o.profiles != "" {
 		var err error
 		if cfg.Profiles, err = os.ReadFile(o.profiles); err != nil {

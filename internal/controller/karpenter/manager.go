@@ -100,7 +100,7 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 		RetryPeriod:                         &cfg.Election.RetryPeriod,
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			made, err := client.New(config, options)
-			return cfg.Lease.Client(made), err
+			return cfg.Lease.Client(patchClient{made}), err
 		},
 		Metrics:                 metricsServer(cfg, opts.EnableProfiling),
 		HealthProbeBindAddress:  cfg.HealthProbeBindAddress,

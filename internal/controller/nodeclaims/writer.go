@@ -98,6 +98,9 @@ func FromTemplate(pool *karpv1.NodePool, name string) *karpv1.NodeClaim {
 	template := pool.Spec.Template.DeepCopy()
 	claim := template.ToNodeClaim()
 	claim.Name = name
+	// Karpenter's lifecycle controller would add it before it launches the machine: another
+	// write, after which it waits for its turn again.
+	claim.Finalizers = []string{karpv1.TerminationFinalizer}
 	claim.Labels = merged(claim.Labels, map[string]string{
 		karpv1.NodePoolLabelKey: pool.Name,
 		karpv1.NodeClassLabelKey(template.Spec.NodeClassRef.GroupKind()): template.Spec.NodeClassRef.Name,
