@@ -159,7 +159,8 @@ func (m *measurement) start(ctx context.Context, name, log string) error {
 		return err
 	}
 	began := time.Now()
-	c, err := m.lab.Run(ctx, m.result.Engine, log)
+	// What waits is more than the fleet, which may be as many machines as nap allows by itself.
+	c, err := m.lab.Run(ctx, m.result.Engine, log, "--max-nodes=0")
 	if err != nil {
 		return err
 	}

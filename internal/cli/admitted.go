@@ -20,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/kube/admission"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // admitter says what an API server with nap's definitions would refuse of objects. It
@@ -96,7 +97,7 @@ func (p *planInput) admit(builtIn bool) {
 		} else {
 			p.refuse(located(u.Source, errors.Join(problems...)))
 		}
-		if u.Kind.Kind == nodePoolKind {
+		if meansNodePool(u.Kind.Kind) {
 			p.refusedPools = append(p.refusedPools, refusedPool{legible(u), whyRefused(u.Name, problems)})
 		}
 	}
@@ -134,6 +135,12 @@ func (p *planInput) admit(builtIn bool) {
 // nodePoolKind is the kind of NodePools.
 const nodePoolKind = "NodePool"
 
+// meansNodePool reports whether a kind, as it is written in a file, is that of NodePools or
+// would be but for a typing error.
+func meansNodePool(kind string) bool {
+	return model.Alike(kind, []string{nodePoolKind}) != ""
+}
+
 // problems adds what would be refused of an object to what has been said of it.
 func (a *admitter) problems(kind schema.GroupVersionKind, name string, text []byte, problems []error) []error {
 	said := fmt.Sprint(problems)
@@ -152,7 +159,7 @@ func (a *admitter) knows(kind schema.GroupVersionKind) bool { return a.rules[kin
 
 // whyRefused is what is wrong with a NodePool, in one line.
 func whyRefused(name string, problems []error) string {
-	why := strings.TrimPrefix(problems[0].Error(), nodePoolKind+" "+name+": ")
+	why := strings.TrimPrefix(strings.TrimPrefix(problems[0].Error(), nodePoolKind+" "), name+": ")
 	if more := len(problems) - 1; more > 0 {
 		why += fmt.Sprintf("; and %s", plural(more, "more fault"))
 	}

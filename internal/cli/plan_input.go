@@ -466,9 +466,7 @@ func (p *planInput) completePools(live, builtIn bool) {
 
 // refusedNodePool reports whether a NodePool is among what was refused: then no other
 // one is planned with in its place.
-func (p *planInput) refusedNodePool() bool {
-	return slices.ContainsFunc(p.problems, func(err error) bool { return strings.Contains(err.Error(), ": NodePool ") })
-}
+func (p *planInput) refusedNodePool() bool { return len(p.refusedPools) > 0 }
 
 // addDefaultPool adds the NodePool that AKS creates by default.
 func (p *planInput) addDefaultPool() {

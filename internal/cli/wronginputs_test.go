@@ -58,6 +58,11 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("bytes that are no text", "\x00\x01\x02\x03ELF\x00"),
 		planned("compressed file", gz),
 		planned("kind with a typing error", strings.Replace(poolWith("weight: 1", "requirements: []"), "NodePool", "Nodepool", 1)),
+		planned("pods beside a kind with a typing error",
+			strings.Replace(poolWith("weight: 1", "requirements: []"), "NodePool", "Nodepool", 1)+"---\n"+podWith(one)),
+		planned("buffer of fewer pods than none", "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: b}\n"+
+			"spec: {replicas: -1, podTemplateRef: {name: t}, replica: 2}\n"),
+		planned("mode that is none", "apiVersion: nap.azure.com/v1alpha1\nkind: NodeAutoProvisioning\nmetadata: {name: default}\nspec: {mode: Sometimes}\n"),
 		planned("kind with letters swapped", "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: d}\nspec: {replicas: 1}\n"),
 		planned("API group that no cluster has", "apiVersion: app/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"),
 		planned("class with a typing error in its kind", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeclass\nmetadata: {name: d}\nspec: {}\n"),

@@ -46,8 +46,8 @@ type Manifest struct {
 	// Ignored names what the object holds and its kind does not know: mistyped
 	// fields, or those of a newer Kubernetes.
 	Ignored []string
-	// Text is the object as it was read, in JSON, for objects of kinds that custom
-	// resource definitions of Karpenter and nap define; nil for others. Planning may
+	// Text is the object as it was read, in JSON, for objects of the groups of nap's
+	// custom resource definitions; nil for others. Planning may
 	// change Object, never Text.
 	Text []byte
 }
@@ -250,7 +250,7 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 
 // text is what [Manifest.Text] is of an object.
 func (h *head) text(raw []byte) []byte {
-	if !strings.HasPrefix(h.GroupVersionKind().Group, "karpenter.") {
+	if !isDefined(h.GroupVersionKind().Group) {
 		return nil
 	}
 	return slices.Clone(raw)

@@ -3,34 +3,52 @@ package kube
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// ownKinds are the kinds of Karpenter and nap, with their groups.
-func ownKinds() map[string]string {
-	return map[string]string{
-		"NodePool": "karpenter.sh", "NodeClaim": "karpenter.sh", "NodeOverlay": "karpenter.sh",
-		"AKSNodeClass": "karpenter.azure.com", "NodeAutoProvisioning": "karpenter.azure.com", "Snapshot": "karpenter.azure.com",
-		"SnapshotShard": "karpenter.azure.com", "LedgerPage": "karpenter.azure.com",
+// definedKinds are the kinds which nap's custom resource definitions define, with the version
+// that commands read.
+func definedKinds() map[string]schema.GroupVersion {
+	const karpenter, nap = "karpenter.sh", "nap.azure.com"
+	return map[string]schema.GroupVersion{
+		"NodePool": {Group: karpenter, Version: "v1"}, "NodeClaim": {Group: karpenter, Version: "v1"},
+		"NodeOverlay":    {Group: karpenter, Version: "v1alpha1"},
+		"AKSNodeClass":   {Group: "karpenter.azure.com", Version: "v1beta1"},
+		"CapacityBuffer": {Group: "autoscaling.x-k8s.io", Version: "v1beta1"},
+
+		"NodeAutoProvisioning": {Group: nap, Version: "v1alpha1"}, "Snapshot": {Group: nap, Version: "v1alpha1"},
+		"SnapshotShard": {Group: nap, Version: "v1alpha1"}, "LedgerPage": {Group: nap, Version: "v1alpha1"},
+		"ShadowReport": {Group: nap, Version: "v1alpha1"},
 	}
+}
+
+// isDefined reports whether a group has kinds which nap's definitions define.
+func isDefined(group string) bool {
+	for _, of := range definedKinds() {
+		if of.Group == group {
+			return true
+		}
+	}
+	return false
 }
 
 // mistyped says which kind or API group was meant where a misspelled one is given. Groups of
 // others may have any kind; Kubernetes' own, Karpenter's and nap's are known.
 func (h *head) mistyped() error {
 	group := h.GroupVersionKind().Group
-	if right, own := ownKinds()[h.Kind]; own && group != right && strings.Contains(group, "karpenter") {
-		return fmt.Errorf("apiVersion: got %q, which has no kind %s, use: %s", h.APIVersion, h.Kind, right+"/"+ownVersion(right))
+	right, own := definedKinds()[h.Kind]
+	if own && group != right.Group && (isDefined(group) || strings.Contains(group, "karpenter")) {
+		return fmt.Errorf("apiVersion: got %q, which has no kind %s, use: %s", h.APIVersion, h.Kind, right)
 	}
 	var kinds, groups []string
-	for kind, of := range ownKinds() {
-		if of == group {
+	for kind, of := range definedKinds() {
+		if of.Group == group {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -61,15 +79,4 @@ func meant(word string) string {
 		return ""
 	}
 	return ", use the group: " + word
-}
-
-// ownVersion is the version of a group that commands read.
-func ownVersion(group string) string {
-	for _, known := range slices.Sorted(maps.Keys(kinds())) {
-		if version, found := strings.CutPrefix(known, group+"/"); found {
-			version, _, _ = strings.Cut(version, " ")
-			return version
-		}
-	}
-	return "v1beta1"
 }
