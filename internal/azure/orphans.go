@@ -116,7 +116,7 @@ func (c *collector) count(machines []launch.Machine) {
 
 // interfaces implements Provider.CollectNICs.
 func (c *collector) interfaces(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	orphans, err := vm.OrphanNICs(ctx, c.vms.NICs, c.config.NodeResourceGroup, c.config.ClusterName)
+	loose, err := vm.LooseNICs(ctx, c.vms.NICs, c.config.NodeResourceGroup)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func (c *collector) interfaces(ctx context.Context, live func(context.Context) (
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
 	var removed []string
-	errs := []error{c.adoptNICs(ctx, claims)}
-	for _, claim := range orphans {
+	errs := []error{c.adoptNICs(ctx, claims, loose)}
+	for _, claim := range vm.OrphanClaims(loose, c.config.ClusterName) {
 		if claims[claim] {
 			continue
 		}

@@ -123,35 +123,26 @@ func lastPart(nic *armcompute.NetworkInterfaceReference) *string {
 	return to.Ptr((*nic.ID)[strings.LastIndex(*nic.ID, "/")+1:])
 }
 
-// adoptNICs does the same for interfaces without a machine. Azure does not say
-// how old they are, so the hour begins when this process first sees them.
-func (c *collector) adoptNICs(ctx context.Context, claims map[string]bool) error {
+// adoptNICs does the same for interfaces without a machine, which are the loose ones. Azure
+// does not say how old they are, so the hour begins when this process first sees them.
+func (c *collector) adoptNICs(ctx context.Context, claims map[string]bool, loose []*armnetwork.Interface) error {
 	var errs []error
 	present := map[string]bool{}
-	for pager := c.vms.NICs.NewListPager(c.config.NodeResourceGroup, nil); pager.More(); {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("list the network interfaces of resource group %s: %w", c.config.NodeResourceGroup, err)
+	for _, nic := range loose {
+		claim, ok := claimOfUntagged(*nic.Name)
+		if !ok || claims[claim] || hasTag(nic.Tags) {
+			continue
 		}
-		for _, nic := range page.Value {
-			if nic == nil || nic.Name == nil || nic.Properties == nil || nic.Properties.VirtualMachine != nil || hasTag(nic.Tags) {
-				continue
-			}
-			claim, ok := claimOfUntagged(*nic.Name)
-			if !ok || claims[claim] {
-				continue
-			}
-			present[*nic.Name] = true
-			if c.untagged.since(*nic.Name, c.now()) < untaggedAge {
-				continue
-			}
-			tags := armnetwork.TagsObject{Tags: withTag(nic.Tags, c.config.ClusterName)}
-			if _, err := c.vms.NICs.UpdateTags(ctx, c.config.NodeResourceGroup, *nic.Name, tags, nil); err != nil {
-				errs = append(errs, fmt.Errorf("give network interface %s its tag %s back: %w", *nic.Name, launch.TagCluster, err))
-				continue
-			}
-			c.log.Warn("a network interface had lost its tags and was recognised by its name", "interface", *nic.Name)
+		present[*nic.Name] = true
+		if c.untagged.since(*nic.Name, c.now()) < untaggedAge {
+			continue
 		}
+		tags := armnetwork.TagsObject{Tags: withTag(nic.Tags, c.config.ClusterName)}
+		if _, err := c.vms.NICs.UpdateTags(ctx, c.config.NodeResourceGroup, *nic.Name, tags, nil); err != nil {
+			errs = append(errs, fmt.Errorf("give network interface %s its tag %s back: %w", *nic.Name, launch.TagCluster, err))
+			continue
+		}
+		c.log.Warn("a network interface had lost its tags and was recognised by its name", "interface", *nic.Name)
 	}
 	c.untagged.keep(present)
 	return errors.Join(errs...)

@@ -86,7 +86,7 @@ type planInput struct {
 	refusedPools []refusedPool
 	// unread are objects that could not be read; admit makes problems of them.
 	unread []*kube.Unread
-	// quotas are the ResourceQuotas of the files, and what they have held back.
+	// quotas are the ResourceQuotas of the files and of the cluster, and what they have held back.
 	quotas *kube.Quotas
 }
 
@@ -481,6 +481,7 @@ func (p *planInput) addDefaultPool() {
 var (
 	harmless = []string{
 		"RuntimeClasses", "PriorityClasses", "NodeOverlays", "DeviceClasses", "ResourceClaims", "ResourceClaimTemplates", "ResourceSlices",
+		"ResourceQuotas",
 	}
 	essential = []string{"Pods", "Nodes"}
 )

@@ -46,6 +46,11 @@ func ListForDefaultSpread(ctx context.Context, config *rest.Config) (objects []c
 	})
 }
 
+// ListQuotas is ListCluster for the ResourceQuotas, which pods that do not exist yet have to fit in.
+func ListQuotas(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
+	return listLive(ctx, config, []plannedKind{{"ResourceQuotas", &corev1.ResourceQuotaList{}}})
+}
+
 func listLive(ctx context.Context, config *rest.Config, kinds []plannedKind) (
 	objects []client.Object, missing, forbidden []string, err error) {
 	known, err := ClusterScheme()

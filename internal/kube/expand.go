@@ -48,7 +48,8 @@ type Expanded struct {
 // ask room for, of lowest priority. Pods that do not exist yet and that a ResourceQuota does
 // not let in are left out. A CronJob has no pods, see [Due]. Input that already
 // holds a workload's pods (kubectl get of a live cluster) is not counted twice; neither
-// are pods that run already in the cluster that the files are for.
+// are pods that run already in the cluster that the files are for. Its ResourceQuotas hold back
+// as those of the files do.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
 		present:    map[ownerKey]int{},

@@ -53,6 +53,14 @@ func TestGarbageCollectionRemovesOrphanedInterface(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		w.noLeaks(t)
+		const lists = "calls Microsoft.Network/networkInterfaces/read"
+		before := w.Server.Stats()[lists]
+		if _, err := w.provider.CollectNICs(t.Context(), noClaims); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Server.Stats()[lists] - before; n != 1 {
+			t.Errorf("the interfaces were listed %d times, want once", n)
+		}
 	}, armtest.Realistic)
 }
 

@@ -24,7 +24,8 @@ import (
 // star for those in namespaces.
 var resources = map[string][]string{
 	"v1": {"pods:Pod*", "nodes:Node", "namespaces:Namespace", "limitranges:LimitRange*", "persistentvolumes:PersistentVolume",
-		"persistentvolumeclaims:PersistentVolumeClaim*", "services:Service*", "replicationcontrollers:ReplicationController*"},
+		"persistentvolumeclaims:PersistentVolumeClaim*", "services:Service*", "replicationcontrollers:ReplicationController*",
+		"resourcequotas:ResourceQuota*"},
 	"apps/v1":                     {"daemonsets:DaemonSet*", "replicasets:ReplicaSet*", "statefulsets:StatefulSet*"},
 	"storage.k8s.io/v1":           {"storageclasses:StorageClass", "csinodes:CSINode"},
 	"policy/v1":                   {"poddisruptionbudgets:PodDisruptionBudget*"},

@@ -206,11 +206,11 @@ func (a *Azure) Leaks(ctx context.Context, claims []string) ([]string, error) {
 		}
 	}
 	group := a.config.NodeResourceGroup
-	nics, err := vm.OrphanNICs(ctx, a.nics, group, a.config.ClusterName)
+	nics, err := vm.LooseNICs(ctx, a.nics, group)
 	if err != nil {
 		return nil, err
 	}
-	for _, claim := range nics {
+	for _, claim := range vm.OrphanClaims(nics, a.config.ClusterName) {
 		leaks = append(leaks, "network interface "+launch.ResourceName(claim))
 	}
 	for pager := a.disks.NewListByResourceGroupPager(group, nil); pager.More(); {
