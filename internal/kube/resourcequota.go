@@ -18,9 +18,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
-// Quotas are the ResourceQuotas of files and of the cluster that these are for; nil holds nothing back. They keep pods which do not exist yet from being
-// created, as the API server does by k8s.io/kubernetes/pkg/quota/v1/evaluator/core. Pods that
-// exist count, unless the status of a quota says how much of it is used.
+// Quotas are the ResourceQuotas of files and of the cluster that these are for; nil holds
+// nothing back. They keep pods which do not exist yet from being created, as the API server
+// does by k8s.io/kubernetes/pkg/quota/v1/evaluator/core. Pods that exist count, unless the
+// status of a quota says how much of it is used.
 type Quotas struct {
 	// of has the quotas by namespace and name, room is what they leave.
 	of   map[client.ObjectKey]*corev1.ResourceQuota

@@ -181,7 +181,8 @@ func (c Config) complete() (Config, error) {
 	}
 	c.NodeMonitorGracePeriod = cmp.Or(c.NodeMonitorGracePeriod, DefaultNodeMonitorGracePeriod)
 	if c.NodeMonitorGracePeriod < 20*time.Second {
-		return c, fmt.Errorf("node monitor grace period %s: must be at least 20s, since kubelets renew their leases every 10s", c.NodeMonitorGracePeriod)
+		return c, fmt.Errorf("node monitor grace period %s: must be at least 20s, since kubelets renew their leases every 10s",
+			c.NodeMonitorGracePeriod)
 	}
 	c.ServerName = cmp.Or(c.ServerName, DefaultServerName)
 	if msgs := validation.IsDNS1123Subdomain(c.ServerName); len(msgs) > 0 {
