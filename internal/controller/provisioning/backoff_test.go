@@ -140,7 +140,7 @@ func TestClaimsThatEndAtOnceComeEverMoreSlowly(t *testing.T) {
 			w.plan()
 			for _, claim := range w.claims() {
 				bought++
-				w.delete(&claim)
+				w.deleteClaim(&claim)
 				w.mirror.feed.Delete(&claim)
 			}
 		}

@@ -232,21 +232,20 @@ func (w *world) update(key types.NamespacedName, o client.Object, change func())
 	}
 }
 
-// delete deletes an object, and a NodeClaim to the end, as Karpenter's lifecycle controller
-// does where there is no machine.
 func (w *world) delete(o client.Object) {
 	w.t.Helper()
 	if err := w.kube.Delete(w.ctx, o); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// deleteClaim deletes a NodeClaim to the end, as Karpenter's lifecycle controller does where
+// there is no machine.
+func (w *world) deleteClaim(claim *karpv1.NodeClaim) {
+	w.t.Helper()
+	w.delete(claim)
 	going := &karpv1.NodeClaim{}
-	if _, is := o.(*karpv1.NodeClaim); !is || w.kube.Get(w.ctx, client.ObjectKeyFromObject(o), going) != nil {
-		return
-	}
-	going.Finalizers = nil
-	if err := w.kube.Update(w.ctx, going); err != nil {
-		w.t.Fatal(err)
-	}
+	w.update(client.ObjectKeyFromObject(claim), going, func() { going.Finalizers = nil })
 }
 
 type testMirror struct {

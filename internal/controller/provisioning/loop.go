@@ -184,11 +184,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	decision.NewNodes, decision.Cost = len(plan.NewNodes), plan.Cost
 	l.metrics.Planned(plan, took)
 	l.metrics.Unschedulable(unschedulablePods(in, plan) + in.heldCount())
-	logger.Info("planned",
-		"pods", in.input.Problem.PodCount(), "classes", len(in.input.Problem.Classes),
-		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(in, plan),
-		"cost", plan.Cost.String(), "lowerBound", plan.LowerBound.String(),
-		"fewerNodes", plan.Fewer.Machines, "paidForFewerNodes", plan.Fewer.Paid.String(), "took", took.String(), "round", n)
+	l.reporter.logPlanned(logger.WithValues("took", took.String(), "round", n), in, plan)
 
 	admitted, refused := l.admission.admit(in, l.drafter.drafts(in, plan, id))
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)

@@ -257,7 +257,7 @@ func TestClaimDeletedUnobservedIsReplanned(t *testing.T) {
 		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 		w.plan()
 		first := w.claims()[0]
-		w.delete(&first)
+		w.deleteClaim(&first)
 		w.plan()
 		w.wantClaims(0) // it may still be on its way to the mirror
 		time.Sleep(observeWithin)

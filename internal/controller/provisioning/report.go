@@ -1,14 +1,17 @@
 package provisioning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
@@ -44,6 +47,11 @@ type reporter struct {
 	// leftOut is why a NodePool bought nothing in the last round, by its name: each
 	// reason is logged once.
 	leftOut map[string]string
+	// notCreated is how many NodeClaims of the last round were not created, by why: each reason
+	// is logged once while it lasts.
+	notCreated map[notCreated]int
+	// logged is the plan that was logged last.
+	logged plannedLine
 	// said is what the present round has said about pods; begin empties it.
 	said verdicts
 	// decided is told of each round; nil when it does not matter.
@@ -51,6 +59,43 @@ type reporter struct {
 	// tell is told of each plan; nil when it does not matter.
 	tell    func(*model.Problem, *model.Plan)
 	buffers buffers
+}
+
+// plannedLine is what the log says of a plan.
+type plannedLine struct {
+	pods, classes, newNodes, unschedulable int
+	cost, bound                            string
+}
+
+// logPlanned logs a plan. While pods wait for what does not come, every round says the same:
+// that is for those who debug.
+func (r *reporter) logPlanned(logger logr.Logger, in *planInputs, plan *model.Plan) {
+	now := plannedLine{
+		in.input.Problem.PodCount(), len(in.input.Problem.Classes), len(plan.NewNodes), unschedulablePods(in, plan),
+		plan.Cost.String(), plan.LowerBound.String(),
+	}
+	if now == r.logged {
+		logger = logger.V(1)
+	}
+	r.logged = now
+	logger.Info("planned", "pods", now.pods, "classes", now.classes, "newNodes", now.newNodes, "unschedulable", now.unschedulable,
+		"cost", now.cost, "lowerBound", now.bound,
+		"fewerNodes", plan.Fewer.Machines, "paidForFewerNodes", plan.Fewer.Paid.String())
+}
+
+// notCreated is why a planned NodeClaim of a NodePool is not created now.
+type notCreated struct{ pool, reason string }
+
+// logNotCreated logs the reasons that were not there in the last round.
+func (r *reporter) logNotCreated(logger logr.Logger, now map[notCreated]int) {
+	for _, why := range slices.SortedFunc(maps.Keys(now), func(a, b notCreated) int {
+		return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.reason, b.reason))
+	}) {
+		if r.notCreated[why] == 0 {
+			logger.Info("planned nodeclaims are not created now", "NodePool", why.pool, "count", now[why], "reason", why.reason)
+		}
+	}
+	r.notCreated = now
 }
 
 // planned passes on a plan.
@@ -86,7 +131,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 	failed := r.reportUnschedulable(in, plan)
 	byPool, byClaim := r.reportPlacements(ctx, in, plan)
 	logger := log.FromContext(ctx)
-	created := map[string][]*corev1.Pod{}
+	created, held := map[string][]*corev1.Pod{}, map[notCreated]int{}
 	for i := range results {
 		done := &results[i]
 		switch {
@@ -97,7 +142,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 		case done.err != nil:
 			logger.Error(done.err, "creating a nodeclaim failed, its pods are tried again", "NodePool", done.draft.pool)
 		case done.refused != "":
-			logger.Info("planned nodeclaim is not created now", "NodePool", done.draft.pool, "reason", done.refused)
+			held[notCreated{done.draft.pool, done.refused}]++
 			r.said.wait(done.draft.pods, explain.Pending{Why: done.refused}, done.refused)
 			for _, pod := range in.present(done.draft.pods) {
 				failed[pod] = errors.New(done.refused)
@@ -113,6 +158,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 			r.reportCreated(ctx, done.draft, pods)
 		}
 	}
+	r.logNotCreated(logger, held)
 	r.cluster.MarkPodSchedulingDecisions(ctx, failed, byPool, byClaim)
 	r.cluster.UpdatePodToNodeClaimMapping(created)
 }
