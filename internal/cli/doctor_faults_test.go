@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -171,6 +172,14 @@ func planted() map[string]func(*patient) string {
 			p.says(network(`"outboundType": "managedNATGateway"`))
 			p.objects = append(p.objects, notedOutbound(v1alpha1.Outbound{Type: "loadBalancer"}), claimMade("before", time.Now()))
 			return "the outbound type is managedNATGateway, and machines of nap that run were made with loadBalancer: 1"
+		},
+		"memory-limit": func(p *patient) string {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "nap-system", Name: "nap", Labels: map[string]string{"helm.sh/chart": "nap-1.0.0"}}}
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller", Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100Mi")},
+			}}}
+			p.objects = append(p.objects, d)
+			return "a container of Deployment nap-system/nap may use 0.1 Gi"
 		},
 	}
 }

@@ -173,6 +173,8 @@ type installation struct {
 	// account and deployment are what the chart calls nap's.
 	values              map[string]any
 	account, deployment string
+	// sized says what the release has because of the cluster's size; empty for nothing.
+	sized string
 	// plain says that nap buys plain virtual machines: that is wanted, or AKS makes none.
 	plain bool
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/kube/helmrelease"
 	"github.com/nodeautoprovision/nap/internal/kube/manifest"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
 // issuerOf is the issuer of the tokens of a cluster's ServiceAccounts.
@@ -78,12 +79,35 @@ func (i *installation) prepare(ctx context.Context) error {
 		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; " +
 			"make image and make push IMAGE=REPOSITORY:TAG make one (docs/install.md)")
 	}
+	if limits := memoryValues(i.facts.Kubernetes, values); limits != nil {
+		k := i.facts.Kubernetes
+		ours["resources"] = limits
+		i.sized = fmt.Sprintf("memory limit %dGi, for %d nodes and %d pods", prerequisites.MemoryLimit(k.Nodes, k.Pods), k.Nodes, k.Pods)
+	}
 	i.values = charts.Overlay(ours, values)
 	if i.flags.remove {
 		i.account, i.deployment = releaseName, releaseName
 		return nil
 	}
 	return i.names()
+}
+
+// chartMemoryLimit is the limit of memory that the chart has by itself, in bytes.
+const chartMemoryLimit = 1 << 30
+
+// memoryValues are the chart's resources for a cluster that takes more memory than the chart
+// allows by itself; nil for others, and where the values have a limit.
+func memoryValues(k *prerequisites.Kubernetes, values map[string]any) map[string]any {
+	given, _ := values["resources"].(map[string]any)
+	limits, _ := given["limits"].(map[string]any)
+	if limits["memory"] != nil || prerequisites.MemoryLimitDoes(chartMemoryLimit, k.Nodes, k.Pods) {
+		return nil
+	}
+	out := map[string]any{"limits": map[string]any{"memory": fmt.Sprintf("%dGi", prerequisites.MemoryLimit(k.Nodes, k.Pods))}}
+	if requests, _ := given["requests"].(map[string]any); requests["memory"] == nil {
+		out["requests"] = map[string]any{"memory": fmt.Sprintf("%dMi", prerequisites.MemoryOf(k.Nodes, k.Pods)>>20)}
+	}
+	return out
 }
 
 func (i *installation) imageReference() string {
@@ -158,6 +182,9 @@ func (i *installation) installReleases(ctx context.Context) error {
 			return fmt.Errorf("release %s: %w", r.Name, err)
 		}
 		i.op.say("release %s in namespace %s: %s", r.Name, r.Namespace, outcome)
+	}
+	if i.sized != "" {
+		i.op.say("release %s: %s", releaseName, i.sized)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ const (
 	SourceNodePools    Source = "the NodePools"
 	SourceNodeClasses  Source = "the AKSNodeClasses"
 	SourceMode         Source = "the NodeAutoProvisioning"
+	SourceSize         Source = "the numbers of nodes and pods"
 )
 
 // LeftToDoctor are the sources that the controller does not ask: its identity has no right
@@ -194,6 +195,18 @@ type Kubernetes struct {
 	Token Token
 	// Outbound is what the controller has noted of the outbound type.
 	Outbound Outbound
+	// Controller is nap's own Deployment.
+	Controller Controller
+	// Nodes and Pods are how many of them there are. They are of SourceSize.
+	Nodes, Pods int64
+}
+
+// Controller is nap's own Deployment in the cluster.
+type Controller struct {
+	// Deployment is its namespace/name, empty where there is none.
+	Deployment string
+	// MemoryLimit is how much memory a replica may use, in bytes; 0 where that is not limited.
+	MemoryLimit int64
 }
 
 // NodePool is a NodePool as far as its checks need it.

@@ -34,8 +34,59 @@ func clusterObjectRows() []Row {
 			"gpu.nvidia.managementMode Managed and AKS makes the machines",
 			"AKS refuses such machines with PreviewFeatureNotRegistered, and GPU pods wait.",
 			Failed, managedGPURegistered, SourceCluster, SourceFeatures, SourceNodeClasses),
+		row(46, "memory-limit", "nap's container may use as much memory as a cluster of this size takes",
+			"The kernel ends a controller that takes more, which then reads the whole cluster again.",
+			Warning, memoryEnough, SourceDeployments, SourceSize),
 	}
 }
+
+// What a controller takes at most, in bytes: by itself, and for each node and each pod. These
+// are the figures of docs/scale.md, which a test holds against them.
+const (
+	memoryBase    = 110e6
+	memoryPerNode = 145e3
+	memoryPerPod  = 22e3
+)
+
+// MemoryOf is about how much memory, in bytes, a controller takes at most in a cluster of so
+// many nodes and pods.
+func MemoryOf(nodes, pods int64) int64 { return memoryBase + memoryPerNode*nodes + memoryPerPod*pods }
+
+// MemoryLimitDoes reports whether a limit in bytes does for a cluster: it takes nine tenths
+// of it at most, since beyond that the collector of garbage works ever harder.
+func MemoryLimitDoes(limit, nodes, pods int64) bool { return MemoryOf(nodes, pods) <= limit/10*9 }
+
+// MemoryLimit is the limit for a cluster, in whole GiB. A third of it is left for growth.
+func MemoryLimit(nodes, pods int64) int64 {
+	const gi = 1 << 30
+	return (MemoryOf(nodes, pods)*3/2 + gi - 1) / gi
+}
+
+func memoryEnough(f *Facts) answer {
+	k := f.Kubernetes
+	limit := k.Controller.MemoryLimit
+	a := answer{read: fmt.Sprintf("%d nodes, %d pods", k.Nodes, k.Pods)}
+	switch {
+	case k.Controller.Deployment == "":
+		a.read += ", no Deployment of nap"
+		return a
+	case limit == 0:
+		a.read += ", no limit"
+		return a
+	}
+	a.read += ", limit " + inGi(limit)
+	if !MemoryLimitDoes(limit, k.Nodes, k.Pods) {
+		namespace, name, _ := strings.Cut(k.Controller.Deployment, "/")
+		a.fault = fmt.Sprintf("a cluster of %d nodes and %d pods takes about %s, and a container of Deployment %s may use %s",
+			k.Nodes, k.Pods, inGi(MemoryOf(k.Nodes, k.Pods)), k.Controller.Deployment, inGi(limit))
+		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reuse-values --set resources.limits.memory=%dGi",
+			name, namespace, MemoryLimit(k.Nodes, k.Pods))
+	}
+	return a
+}
+
+// inGi is an amount of memory for people.
+func inGi(bytes int64) string { return fmt.Sprintf("%.1f Gi", float64(bytes)/(1<<30)) }
 
 func outboundChanged(f *Facts) answer {
 	is, o := cmp.Or(f.Cluster.Network.OutboundType, "not set"), &f.Kubernetes.Outbound

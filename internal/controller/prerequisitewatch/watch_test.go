@@ -61,7 +61,8 @@ func (w *world) Publish(evs ...events.Event) {
 func facts() *prerequisites.Facts {
 	f := prerequisites.WithoutAzure(time.Now(), "not asked")
 	for _, source := range []prerequisites.Source{prerequisites.SourceKubernetes, prerequisites.SourceDefinitions, prerequisites.SourceDeployments,
-		prerequisites.SourceTokens, prerequisites.SourceNodePools, prerequisites.SourceMode} {
+		prerequisites.SourceTokens, prerequisites.SourceNodePools, prerequisites.SourceMode,
+		prerequisites.SourceSize} {
 		f.Unread[source] = "not asked"
 	}
 	delete(f.Unread, prerequisites.SourceCluster)

@@ -1,5 +1,6 @@
 // Package clusterfacts reads from the API server what the checks of prerequisites look
-// at: its version and clock, the custom resource definitions, other autoscalers, the
+// at: its version and clock, the custom resource definitions, other autoscalers, nap's own
+// Deployment and the size of the cluster, the
 // bootstrap tokens without their secrets, the NodePools, and what the controller has noted of
 // the outbound type. It writes nothing.
 //
@@ -27,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -137,6 +139,7 @@ func (r *Reader) Read(ctx context.Context, f *prerequisites.Facts) {
 		{prerequisites.SourceMode, func(ctx context.Context, k *prerequisites.Kubernetes) error {
 			return r.outbound(ctx, k, f.OutboundType())
 		}},
+		{prerequisites.SourceSize, r.size},
 	} {
 		if slices.Contains(r.Leave, part.source) {
 			continue
@@ -191,7 +194,37 @@ func sameSchemas(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return served(a) == served(b)
 }
 
-// deployments finds other autoscalers by the names that their charts give.
+// size counts nodes and pods, without reading them.
+func (r *Reader) size(ctx context.Context, k *prerequisites.Kubernetes) (err error) {
+	if k.Nodes, err = r.count(ctx, "NodeList"); err != nil {
+		return err
+	}
+	k.Pods, err = r.count(ctx, "PodList")
+	return err
+}
+
+// count asks for one object of a list and how many remain.
+func (r *Reader) count(ctx context.Context, kind string) (int64, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	if err := r.Kube.List(ctx, list, client.Limit(1)); err != nil {
+		return 0, err
+	}
+	return int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0), nil
+}
+
+// controllerOf is a Deployment that a release of nap's chart has made; false for others.
+func controllerOf(d *appsv1.Deployment) (prerequisites.Controller, bool) {
+	if !strings.HasPrefix(d.Labels["helm.sh/chart"], "nap-") || len(d.Spec.Template.Spec.Containers) == 0 {
+		return prerequisites.Controller{}, false
+	}
+	return prerequisites.Controller{
+		Deployment:  d.Namespace + "/" + d.Name,
+		MemoryLimit: d.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value(),
+	}, true
+}
+
+// deployments finds nap's own, and other autoscalers by the names that their charts give.
 func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) error {
 	for next := ""; ; {
 		var list appsv1.DeploymentList
@@ -203,7 +236,9 @@ func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) e
 			if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 				continue
 			}
-			if otherAutoscaler(d) {
+			if own, is := controllerOf(d); is {
+				k.Controller = own
+			} else if otherAutoscaler(d) {
 				k.Autoscalers = append(k.Autoscalers, d.Namespace+"/"+d.Name)
 			}
 		}

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -23,6 +27,12 @@ func TestReaderAsksAPIServers(t *testing.T) {
 			"resources": [{"name": "nodepools", "kind": "NodePool", "namespaced": false, "verbs": ["list"]}]}`,
 		"/apis/karpenter.sh/v1/nodepools": `{"kind": "NodePoolList", "apiVersion": "karpenter.sh/v1", "metadata": {},
 			"items": [{"metadata": {"name": "a"}, "spec": {"limits": {"cpu": "10"}}}]}`,
+		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+			{"name": "nodes", "kind": "Node", "namespaced": false, "verbs": ["list"]}, {"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["list"]}]}`,
+		"/api/v1/nodes": `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"continue": "more", "remainingItemCount": 4999},
+			"items": [{"metadata": {"name": "a"}}]}`,
+		"/api/v1/pods": `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": []}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, known := answers[r.URL.Path]
@@ -50,8 +60,30 @@ func TestReaderAsksAPIServers(t *testing.T) {
 		k.Version != "1.35.1" || k.Clock.IsZero() {
 		t.Errorf("read %+v", k)
 	}
+	if why := f.Unread[prerequisites.SourceSize]; why != "" || k.Nodes != 5000 || k.Pods != 0 {
+		t.Errorf("counted %d nodes and %d pods, want 5000 and none; unread: %s", k.Nodes, k.Pods, why)
+	}
 	// This server has no Deployments and no definitions: that is no knowledge.
 	if f.Unread[prerequisites.SourceDeployments] == "" || f.Unread[prerequisites.SourceTokens] == "" {
 		t.Errorf("unread: %v", f.Unread)
+	}
+}
+
+// Nap's own Deployment is that of its chart, whatever the release is called.
+func TestControllerIsTheDeploymentOfTheChart(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter", Labels: map[string]string{"helm.sh/chart": "nap-0.9.0"}}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
+	}}
+	if own, is := controllerOf(d); !is || own != (prerequisites.Controller{Deployment: "kube-system/karpenter", MemoryLimit: 1 << 30}) {
+		t.Errorf("read %+v, %t", own, is)
+	}
+	d.Spec.Template.Spec.Containers[0].Resources.Limits = nil
+	if own, is := controllerOf(d); !is || own.MemoryLimit != 0 {
+		t.Errorf("without a limit: %+v, %t", own, is)
+	}
+	d.Labels["helm.sh/chart"] = "karpenter-1.15.0"
+	if _, is := controllerOf(d); is {
+		t.Error("another's chart is taken for nap's")
 	}
 }
