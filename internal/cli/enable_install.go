@@ -173,8 +173,9 @@ type installation struct {
 	// account and deployment are what the chart calls nap's.
 	values              map[string]any
 	account, deployment string
-	// sized says what the release has because of the cluster's size; empty for nothing.
-	sized string
+	// memory is the limit that the release gets since the cluster is large; empty for the
+	// chart's own.
+	memory string
 	// plain says that nap buys plain virtual machines: that is wanted, or AKS makes none.
 	plain bool
 }

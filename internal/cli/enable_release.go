@@ -82,7 +82,7 @@ func (i *installation) prepare(ctx context.Context) error {
 	if limits := memoryValues(i.facts.Kubernetes, values); limits != nil {
 		k := i.facts.Kubernetes
 		ours["resources"] = limits
-		i.sized = fmt.Sprintf("memory limit %dGi, for %d nodes and %d pods", prerequisites.MemoryLimit(k.Nodes, k.Pods), k.Nodes, k.Pods)
+		i.memory = fmt.Sprintf("%dGi, for %d nodes and %d pods", prerequisites.MemoryLimit(k.Nodes, k.Pods), k.Nodes, k.Pods)
 	}
 	i.values = charts.Overlay(ours, values)
 	if i.flags.remove {
@@ -160,7 +160,11 @@ func (i *installation) installReleases(ctx context.Context) error {
 	}
 	if i.op.dryRun {
 		for _, r := range releases {
-			i.op.wouldInstall(&dryRelease{r.Name, r.Chart, r.Namespace, uninstall(r.Name, r.Namespace)})
+			would := &dryRelease{Name: r.Name, Chart: r.Chart, Namespace: r.Namespace, Undo: uninstall(r.Name, r.Namespace)}
+			if r.Name == releaseName {
+				would.Memory = i.memory
+			}
+			i.op.wouldInstall(would)
 		}
 		return nil
 	}
@@ -183,8 +187,8 @@ func (i *installation) installReleases(ctx context.Context) error {
 		}
 		i.op.say("release %s in namespace %s: %s", r.Name, r.Namespace, outcome)
 	}
-	if i.sized != "" {
-		i.op.say("release %s: %s", releaseName, i.sized)
+	if i.memory != "" {
+		i.op.say("release %s: memory limit %s", releaseName, i.memory)
 	}
 	return nil
 }

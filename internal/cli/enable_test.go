@@ -34,6 +34,8 @@ type candidate struct {
 	issuer string
 	azure  func(*armsim.Config)
 	env    *armtest.Env
+	// nodes is how many there are, with ten pods each.
+	nodes int64
 }
 
 // ready is a cluster that has what nap enable wants.
@@ -90,7 +92,7 @@ func (c *candidate) enable(args ...string) (text string, code int) {
 		return azureAccess{c.env.Credential, c.env.ClientOptions(), c.env.HTTP}, nil
 	}
 	e.doctor.cluster = func(_ context.Context, _ *rest.Config, f *prerequisites.Facts) error {
-		f.Kubernetes = &prerequisites.Kubernetes{Version: "v1.35.1"}
+		f.Kubernetes = &prerequisites.Kubernetes{Version: "v1.35.1", Nodes: c.nodes, Pods: 10 * c.nodes}
 		return nil
 	}
 	cmd := enableCommand(o, e)
@@ -169,6 +171,16 @@ func TestEnableDryRunSaysHowAndMakesNothing(t *testing.T) {
 	}
 }
 
+// TestEnableDryRunSaysMemoryOfLargeClusters: what a cluster of this size takes.
+func TestEnableDryRunSaysMemoryOfLargeClusters(t *testing.T) {
+	c := ready(t)
+	c.nodes = 5000
+	const want = "release nap of chart nap in namespace nap-system\n  memory limit: 3Gi, for 5000 nodes and 50000 pods\n  undo: "
+	if text, code := c.enable("--image=registry.example/nap:v1", "--dry-run"); code != 0 || !strings.Contains(text, want) {
+		t.Errorf("exit code %d, it does not say %q:\n%s", code, want, text)
+	}
+}
+
 // TestEnableDryRunForPrograms: the same steps as one document.
 func TestEnableDryRunForPrograms(t *testing.T) {
 	read := func(args ...string) dryRunReport {
@@ -190,8 +202,8 @@ func TestEnableDryRunForPrograms(t *testing.T) {
 		t.Errorf("the first step is %+v", first)
 	}
 	want := []dryRelease{
-		{"nap-crd", "nap-crd", "nap-system", "helm uninstall nap-crd --namespace nap-system"},
-		{"nap", "nap", "nap-system", "helm uninstall nap --namespace nap-system"},
+		{"nap-crd", "nap-crd", "nap-system", "helm uninstall nap-crd --namespace nap-system", ""},
+		{"nap", "nap", "nap-system", "helm uninstall nap --namespace nap-system", ""},
 	}
 	if !slices.Equal(got.Releases, want) {
 		t.Errorf("releases %+v", got.Releases)

@@ -37,6 +37,8 @@ type dryRelease struct {
 	Chart     string `json:"chart"`
 	Namespace string `json:"namespace"`
 	Undo      string `json:"undo"`
+	// Memory is the limit that it gets since the cluster is large; empty for the chart's own.
+	Memory string `json:"memory,omitempty"`
 }
 
 // dryRemoval is a thing that is removed, with the command that does so, too.
@@ -117,7 +119,11 @@ func (o *operator) wouldInstall(r *dryRelease) {
 		o.would.Releases = append(o.would.Releases, *r)
 		return
 	}
-	fmt.Fprintf(o.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: %s\n", r.Name, r.Chart, r.Namespace, r.Undo)
+	fmt.Fprintf(o.streams.Out, "\nrelease %s of chart %s in namespace %s\n", r.Name, r.Chart, r.Namespace)
+	if r.Memory != "" {
+		fmt.Fprintf(o.streams.Out, "  memory limit: %s\n", r.Memory)
+	}
+	fmt.Fprintf(o.streams.Out, "  undo: %s\n", r.Undo)
 }
 
 // wouldRemove tells of a thing that a dry run does not remove.
