@@ -17,6 +17,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
@@ -30,6 +33,12 @@ import (
 func TestPlanScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../docs/examples")
 	if err != nil {
+		t.Fatal(err)
+	}
+	// The scripts run side by side, each as a process of its own would, and Karpenter's tables of
+	// labels are global: they are complete before the first reads them.
+	cloudprovider.RegisterLabels()
+	if _, err := karpenterengine.InstanceTypes(&kube.CatalogFile{}); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{

@@ -32,8 +32,11 @@ func InstanceTypes(f *kube.CatalogFile) ([]*cloudprovider.InstanceType, error) {
 			keys[key] = true
 		}
 	}
-	v1.WellKnownLabels.Insert(slices.Collect(maps.Keys(keys))...)
-	v1.WellKnownLabels.Insert(reservationLabel)
+	for _, key := range append(slices.Sorted(maps.Keys(keys)), reservationLabel) {
+		if !v1.WellKnownLabels.Has(key) { // the table is global: it is not written without need
+			v1.WellKnownLabels.Insert(key)
+		}
+	}
 	var out []*cloudprovider.InstanceType
 	for i := range f.InstanceTypes {
 		t, err := instanceType(&f.InstanceTypes[i], keys)

@@ -2,6 +2,7 @@ package cloudprovider
 
 import (
 	"maps"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -11,9 +12,13 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// RegisterLabels tells Karpenter which labels Azure's nodes have. It changes
-// Karpenter's global tables, so call it once, at the start of the process.
-func RegisterLabels() {
+// RegisterLabels tells Karpenter which labels Azure's nodes have. It changes Karpenter's
+// global tables, so call it first at the start of the process; further calls change nothing.
+func RegisterLabels() { registerOnce() }
+
+var registerOnce = sync.OnceFunc(registerLabels)
+
+func registerLabels() {
 	karpv1.RestrictedLabelDomains.Insert(v1beta1.Group)
 	for key := range instancetype.KnownLabels() {
 		karpv1.WellKnownLabels.Insert(key)
