@@ -23,6 +23,16 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
+// Scripts run side by side, each as a process of its own would, and Karpenter's tables of labels
+// are global: they are complete before the first test reads them.
+func TestMain(m *testing.M) {
+	cloudprovider.RegisterLabels()
+	if _, err := karpenterengine.InstanceTypes(&kube.CatalogFile{}); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // TestPlanScripts runs the scripts of testdata/plan: commands as a person types
 // them on the files of docs/examples, with their output. Run with -rewrite to
 // accept new output; read the diff.
@@ -33,12 +43,6 @@ import (
 func TestPlanScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../docs/examples")
 	if err != nil {
-		t.Fatal(err)
-	}
-	// The scripts run side by side, each as a process of its own would, and Karpenter's tables of
-	// labels are global: they are complete before the first reads them.
-	cloudprovider.RegisterLabels()
-	if _, err := karpenterengine.InstanceTypes(&kube.CatalogFile{}); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
