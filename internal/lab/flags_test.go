@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -39,6 +40,18 @@ func TestFlagsListenOnLoopbackOnly(t *testing.T) {
 	for _, name := range []string{APIServer, Scheduler, ControllerManager} {
 		if args := componentArgs("/lab", name, nil); !slices.Contains(args, "--bind-address=127.0.0.1") {
 			t.Errorf("%s is not bound to loopback: %v", name, args)
+		}
+	}
+}
+
+func TestControllerManagerIsToldHowLongNodesMayBeSilent(t *testing.T) {
+	for given, want := range map[time.Duration]string{0: "50s", 3 * time.Minute: "3m0s"} {
+		l, err := New(Config{Dir: t.TempDir(), Binary: "nap-lab", NodeMonitorGracePeriod: given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if args := l.args(ControllerManager); !slices.Contains(args, "--node-monitor-grace-period="+want) {
+			t.Errorf("given %s: the command line is %v, want %s", given, args, want)
 		}
 	}
 }

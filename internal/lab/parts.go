@@ -14,14 +14,8 @@ func (l *Lab) parts(probes probes) []part {
 	var parts []part
 	for _, name := range components() {
 		c := child{
-			spawner: l.spawner, program: l.cfg.Binary, args: componentArgs(l.layout, name, l.env.Ports),
+			spawner: l.spawner, program: l.cfg.Binary, args: l.args(name),
 			log: l.layout.log(name), ready: probes[name],
-		}
-		if name == APIServer && l.cfg.Audit != "" {
-			c.args = append(c.args, auditArgs(l.layout)...)
-		}
-		if name == ControllerManager {
-			c.args = append(c.args, "--node-monitor-grace-period="+l.cfg.NodeMonitorGracePeriod.String())
 		}
 		if name == Etcd {
 			// The others keep nothing of their own and are simply killed: a
@@ -42,6 +36,18 @@ func (l *Lab) parts(probes probes) []part {
 		parts = append(parts, l.servicePart(s))
 	}
 	return parts
+}
+
+// args are the command line of a component: what every lab has, and what this one was told.
+func (l *Lab) args(component string) []string {
+	args := componentArgs(l.layout, component, l.env.Ports)
+	switch {
+	case component == APIServer && l.cfg.Audit != "":
+		args = append(args, auditArgs(l.layout)...)
+	case component == ControllerManager:
+		args = append(args, "--node-monitor-grace-period="+l.cfg.NodeMonitorGracePeriod.String())
+	}
+	return args
 }
 
 func (l *Lab) servicePart(s Service) part {

@@ -203,8 +203,9 @@ type Kubernetes struct {
 
 // Controller is nap's own Deployment in the cluster.
 type Controller struct {
-	// Deployment is its namespace/name, empty where there is none.
-	Deployment string
+	// Deployment is its namespace/name, empty where there is none; Release is the name of the
+	// Helm release that has made it, which may be another.
+	Deployment, Release string
 	// MemoryLimit is how much memory a replica may use, in bytes; 0 where that is not limited.
 	MemoryLimit int64
 }

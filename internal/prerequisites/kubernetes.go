@@ -40,8 +40,9 @@ func clusterObjectRows() []Row {
 	}
 }
 
-// What a controller takes at most, in bytes: by itself, and for each node and each pod. These
-// are the figures of docs/scale.md, which a test holds against them.
+// What a controller takes at most, in bytes: by itself, and for each node and each pod. Clusters
+// with ten pods to a node were measured (docs/scale.md), which a test holds this against. How
+// it divides between nodes and pods is estimated from what the caches keep of a pod.
 const (
 	memoryBase    = 110e6
 	memoryPerNode = 145e3
@@ -76,11 +77,11 @@ func memoryEnough(f *Facts) answer {
 	}
 	a.read += ", limit " + inGi(limit)
 	if !MemoryLimitDoes(limit, k.Nodes, k.Pods) {
-		namespace, name, _ := strings.Cut(k.Controller.Deployment, "/")
+		namespace, _, _ := strings.Cut(k.Controller.Deployment, "/")
 		a.fault = fmt.Sprintf("a cluster of %d nodes and %d pods takes about %s, and a container of Deployment %s may use %s",
 			k.Nodes, k.Pods, inGi(MemoryOf(k.Nodes, k.Pods)), k.Controller.Deployment, inGi(limit))
 		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reuse-values --set resources.limits.memory=%dGi",
-			name, namespace, MemoryLimit(k.Nodes, k.Pods))
+			k.Controller.Release, namespace, MemoryLimit(k.Nodes, k.Pods))
 	}
 	return a
 }

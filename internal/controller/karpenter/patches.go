@@ -1,7 +1,6 @@
 package karpenter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,7 +37,7 @@ func (c patchClient) Patch(ctx context.Context, o client.Object, p client.Patch,
 // onlyStatus reports whether a merge patch changes nothing but a status, or nothing at all.
 func onlyStatus(patch []byte) bool {
 	var fields map[string]json.RawMessage
-	if bytes.Equal(patch, []byte("null")) || json.Unmarshal(patch, &fields) != nil {
+	if json.Unmarshal(patch, &fields) != nil {
 		return false
 	}
 	delete(fields, "status")

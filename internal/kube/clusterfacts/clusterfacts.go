@@ -220,6 +220,7 @@ func controllerOf(d *appsv1.Deployment) (prerequisites.Controller, bool) {
 	}
 	return prerequisites.Controller{
 		Deployment:  d.Namespace + "/" + d.Name,
+		Release:     d.Labels["app.kubernetes.io/instance"],
 		MemoryLimit: d.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value(),
 	}, true
 }

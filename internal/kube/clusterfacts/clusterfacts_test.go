@@ -71,11 +71,13 @@ func TestReaderAsksAPIServers(t *testing.T) {
 
 // Nap's own Deployment is that of its chart, whatever the release is called.
 func TestControllerIsTheDeploymentOfTheChart(t *testing.T) {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter", Labels: map[string]string{"helm.sh/chart": "nap-0.9.0"}}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter", Labels: map[string]string{
+		"helm.sh/chart": "nap-0.9.0", "app.kubernetes.io/instance": "autoscaler",
+	}}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
 	}}
-	if own, is := controllerOf(d); !is || own != (prerequisites.Controller{Deployment: "kube-system/karpenter", MemoryLimit: 1 << 30}) {
+	if own, is := controllerOf(d); !is || own != (prerequisites.Controller{Deployment: "kube-system/karpenter", Release: "autoscaler", MemoryLimit: 1 << 30}) {
 		t.Errorf("read %+v, %t", own, is)
 	}
 	d.Spec.Template.Spec.Containers[0].Resources.Limits = nil
