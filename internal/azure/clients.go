@@ -50,7 +50,8 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 		forVMs.PerCallPolicies = append(slices.Clone(options.PerCallPolicies), auxiliary)
 	}
 	vms, err5 := armcompute.NewVirtualMachinesClient(subscription, credential, &forVMs)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	lists, err6 := vm.NewLists(subscription, c.NodeResourceGroup, credential, options)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return clients{}, err
 	}
 	out := clients{
@@ -66,7 +67,7 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 			LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
 		},
 		vms: vm.Clients{
-			Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
+			Lists: lists, Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
 	}
 	if !c.HasAKSMachines() {

@@ -116,7 +116,7 @@ func (c *collector) count(machines []launch.Machine) {
 
 // interfaces implements Provider.CollectNICs.
 func (c *collector) interfaces(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	loose, err := vm.LooseNICs(ctx, c.vms.NICs, c.config.NodeResourceGroup)
+	loose, err := c.vms.Lists.LooseNICs(ctx)
 	if err != nil {
 		return nil, err
 	}

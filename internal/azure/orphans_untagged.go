@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/vm"
 )
 
 // untaggedAge is how long a machine or an interface that has lost its tags must have
@@ -72,44 +73,42 @@ func claimOfUntagged(name string) (string, bool) {
 // machines, bears that name on its interface, its disk and its own host name as
 // well, and either has a NodeClaim of that name or is older than an hour.
 func (c *collector) adoptMachines(ctx context.Context, claims map[string]bool) error {
+	listed, err := c.vms.Lists.Machines(ctx)
+	if err != nil {
+		return err
+	}
 	var errs []error
-	for pager := c.vms.Machines.NewListPager(c.config.NodeResourceGroup, nil); pager.More(); {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("list the virtual machines of resource group %s: %w", c.config.NodeResourceGroup, err)
+	for _, m := range listed {
+		claim, ok := c.claimOf(m)
+		if !ok || !claims[claim] && c.now().Sub(*m.Properties.TimeCreated) < untaggedAge {
+			continue
 		}
-		for _, vm := range page.Value {
-			claim, ok := c.claimOf(vm)
-			if !ok || !claims[claim] && c.now().Sub(*vm.Properties.TimeCreated) < untaggedAge {
-				continue
-			}
-			tags := withTag(vm.Tags, c.config.ClusterName)
-			if _, err := c.vms.Machines.BeginUpdate(ctx, c.config.NodeResourceGroup,
-				*vm.Name, armcompute.VirtualMachineUpdate{Tags: tags}, nil); err != nil {
-				errs = append(errs, fmt.Errorf("give virtual machine %s its tag %s back: %w", *vm.Name, launch.TagCluster, err))
-				continue
-			}
-			c.log.Warn("a virtual machine had lost its tags and was recognised by its names", "machine", *vm.Name, "claimed", claims[claim])
+		tags := withTag(m.Tags, c.config.ClusterName)
+		if _, err := c.vms.Machines.BeginUpdate(ctx, c.config.NodeResourceGroup,
+			*m.Name, armcompute.VirtualMachineUpdate{Tags: tags}, nil); err != nil {
+			errs = append(errs, fmt.Errorf("give virtual machine %s its tag %s back: %w", *m.Name, launch.TagCluster, err))
+			continue
 		}
+		c.log.Warn("a virtual machine had lost its tags and was recognised by its names", "machine", *m.Name, "claimed", claims[claim])
 	}
 	return errors.Join(errs...)
 }
 
 // claimOf is the claim of a machine without the cluster tag; false for machines
 // that are not certainly ours.
-func (c *collector) claimOf(vm *armcompute.VirtualMachine) (string, bool) {
-	if vm == nil || vm.Name == nil || vm.Properties == nil || vm.Properties.TimeCreated == nil || hasTag(vm.Tags) {
+func (c *collector) claimOf(m *armcompute.VirtualMachine) (string, bool) {
+	if m == nil || m.Name == nil || m.Properties == nil || m.Properties.TimeCreated == nil || hasTag(m.Tags) {
 		return "", false
 	}
-	claim, ok := claimOfUntagged(*vm.Name)
-	q := vm.Properties
+	claim, ok := claimOfUntagged(*m.Name)
+	q := m.Properties
 	if !ok || q.OSProfile == nil || q.StorageProfile == nil || q.StorageProfile.OSDisk == nil ||
 		q.NetworkProfile == nil || len(q.NetworkProfile.NetworkInterfaces) != 1 {
 		return "", false
 	}
 	nic := q.NetworkProfile.NetworkInterfaces[0]
 	for _, name := range []*string{q.OSProfile.ComputerName, q.StorageProfile.OSDisk.Name, lastPart(nic)} {
-		if name == nil || !strings.EqualFold(*name, *vm.Name) {
+		if name == nil || !strings.EqualFold(*name, *m.Name) {
 			return "", false
 		}
 	}
@@ -125,24 +124,24 @@ func lastPart(nic *armcompute.NetworkInterfaceReference) *string {
 
 // adoptNICs does the same for interfaces without a machine, which are the loose ones. Azure
 // does not say how old they are, so the hour begins when this process first sees them.
-func (c *collector) adoptNICs(ctx context.Context, claims map[string]bool, loose []*armnetwork.Interface) error {
+func (c *collector) adoptNICs(ctx context.Context, claims map[string]bool, loose []vm.LooseNIC) error {
 	var errs []error
 	present := map[string]bool{}
 	for _, nic := range loose {
-		claim, ok := claimOfUntagged(*nic.Name)
+		claim, ok := claimOfUntagged(nic.Name)
 		if !ok || claims[claim] || hasTag(nic.Tags) {
 			continue
 		}
-		present[*nic.Name] = true
-		if c.untagged.since(*nic.Name, c.now()) < untaggedAge {
+		present[nic.Name] = true
+		if c.untagged.since(nic.Name, c.now()) < untaggedAge {
 			continue
 		}
 		tags := armnetwork.TagsObject{Tags: withTag(nic.Tags, c.config.ClusterName)}
-		if _, err := c.vms.NICs.UpdateTags(ctx, c.config.NodeResourceGroup, *nic.Name, tags, nil); err != nil {
-			errs = append(errs, fmt.Errorf("give network interface %s its tag %s back: %w", *nic.Name, launch.TagCluster, err))
+		if _, err := c.vms.NICs.UpdateTags(ctx, c.config.NodeResourceGroup, nic.Name, tags, nil); err != nil {
+			errs = append(errs, fmt.Errorf("give network interface %s its tag %s back: %w", nic.Name, launch.TagCluster, err))
 			continue
 		}
-		c.log.Warn("a network interface had lost its tags and was recognised by its name", "interface", *nic.Name)
+		c.log.Warn("a network interface had lost its tags and was recognised by its name", "interface", nic.Name)
 	}
 	c.untagged.keep(present)
 	return errors.Join(errs...)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -40,7 +39,7 @@ const lookEvery = 5 * time.Second
 type Azure struct {
 	config   *config.Config
 	provider *azure.Provider
-	nics     *armnetwork.InterfacesClient
+	lists    *vm.Lists
 	disks    *armcompute.DisksClient
 	prices   *skutable.Table
 
@@ -76,10 +75,10 @@ func Open(ctx context.Context, lookup func(string) (string, bool), readFile func
 	if err != nil {
 		return nil, err
 	}
-	nics, err1 := armnetwork.NewInterfacesClient(c.SubscriptionID, credential, options)
+	lists, err1 := vm.NewLists(c.SubscriptionID, c.NodeResourceGroup, credential, options)
 	disks, err2 := armcompute.NewDisksClient(c.SubscriptionID, credential, options)
 	prices, err3 := skutable.Load()
-	return &Azure{config: &c, provider: provider, nics: nics, disks: disks, prices: prices, open: map[string]int{}},
+	return &Azure{config: &c, provider: provider, lists: lists, disks: disks, prices: prices, open: map[string]int{}},
 		errors.Join(err1, err2, err3)
 }
 
@@ -206,7 +205,7 @@ func (a *Azure) Leaks(ctx context.Context, claims []string) ([]string, error) {
 		}
 	}
 	group := a.config.NodeResourceGroup
-	nics, err := vm.LooseNICs(ctx, a.nics, group)
+	nics, err := a.lists.LooseNICs(ctx)
 	if err != nil {
 		return nil, err
 	}

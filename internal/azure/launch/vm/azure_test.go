@@ -77,7 +77,11 @@ func (a *azure) launcher(t *testing.T) *Launcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients := Clients{Machines: compute.NewVirtualMachinesClient(), Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: nics}
+	lists, err := NewLists("s", "g", a, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := Clients{Lists: lists, Machines: compute.NewVirtualMachinesClient(), Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: nics}
 	return New(clients, &config.Config{NodeResourceGroup: "g", ClusterName: "c"}, nil, launch.NewBoots())
 }
 
@@ -193,7 +197,7 @@ func TestOrphanInterfacesAreTheClustersOwn(t *testing.T) {
 		nic("jumpbox", ours, ""),
 		`null`, `{"properties": {}}`, `{"name": "aks-general-e", "tags": {` + ours + `}}`,
 	}, ",")+`]}`)}
-	loose, err := LooseNICs(t.Context(), a.launcher(t).clients.NICs, "g")
+	loose, err := a.launcher(t).clients.Lists.LooseNICs(t.Context())
 	claims := OrphanClaims(loose, "c")
 	if err != nil || !slices.Equal(claims, []string{"general-a"}) {
 		t.Errorf("got %v, %v, want general-a alone", claims, err)

@@ -37,8 +37,9 @@ const nicTimeout = 2 * time.Minute
 
 var errNICTimeout = fmt.Errorf("it is not finished within %s; it is tried again", nicTimeout)
 
-// Clients are the SDK clients that make virtual machines.
+// Clients are the clients that make and list virtual machines.
 type Clients struct {
+	Lists      *Lists
 	Machines   *armcompute.VirtualMachinesClient
 	Extensions *armcompute.VirtualMachineExtensionsClient
 	NICs       *armnetwork.InterfacesClient
@@ -234,19 +235,16 @@ func (v *Launcher) Find(ctx context.Context, providerID string) (launch.Machine,
 	return v.Get(ctx, claim)
 }
 
-// List reads every machine of the cluster from Resource Manager itself, which is
-// never behind, unlike Resource Graph.
+// List reads every machine of the cluster.
 func (v *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
+	listed, err := v.clients.Lists.Machines(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []launch.Machine
-	for pager := v.clients.Machines.NewListPager(v.config.NodeResourceGroup, nil); pager.More(); {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list the virtual machines of resource group %s: %w", v.config.NodeResourceGroup, err)
-		}
-		for _, vm := range page.Value {
-			if m, ours := v.machine(vm); ours {
-				out = append(out, m)
-			}
+	for _, vm := range listed {
+		if m, ours := v.machine(vm); ours {
+			out = append(out, m)
 		}
 	}
 	return out, nil

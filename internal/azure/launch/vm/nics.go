@@ -4,35 +4,44 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// LooseNICs lists the network interfaces of a resource group that have no machine, each with
-// its name. Some of them belong to machines that are about to be made.
-func LooseNICs(ctx context.Context, client *armnetwork.InterfacesClient, resourceGroup string) ([]*armnetwork.Interface, error) {
-	var loose []*armnetwork.Interface
-	for pager := client.NewListPager(resourceGroup, nil); pager.More(); {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list the network interfaces of resource group %s: %w", resourceGroup, err)
-		}
-		for _, nic := range page.Value {
-			if nic != nil && nic.Name != nil && nic.Properties != nil && nic.Properties.VirtualMachine == nil {
-				loose = append(loose, nic)
-			}
+// LooseNIC is a network interface that no machine has.
+type LooseNIC struct {
+	Name string
+	Tags map[string]*string
+}
+
+// LooseNICs lists the network interfaces of the resource group that have no machine. Some of
+// them belong to machines that are about to be made.
+func (l *Lists) LooseNICs(ctx context.Context) ([]LooseNIC, error) {
+	type nic struct {
+		Name       *string            `json:"name"`
+		Tags       map[string]*string `json:"tags"`
+		Properties *struct {
+			VirtualMachine *struct{} `json:"virtualMachine"`
+		} `json:"properties"`
+	}
+	listed, err := read[nic](ctx, l, "Microsoft.Network/networkInterfaces", nicsVersion)
+	if err != nil {
+		return nil, fmt.Errorf("list the network interfaces of resource group %s: %w", l.resourceGroup, err)
+	}
+	var loose []LooseNIC
+	for _, n := range listed {
+		if n != nil && n.Name != nil && n.Properties != nil && n.Properties.VirtualMachine == nil {
+			loose = append(loose, LooseNIC{*n.Name, n.Tags})
 		}
 	}
 	return loose, nil
 }
 
 // OrphanClaims are the claims of those of the loose interfaces that are the cluster's.
-func OrphanClaims(loose []*armnetwork.Interface, cluster string) []string {
+func OrphanClaims(loose []LooseNIC, cluster string) []string {
 	var claims []string
 	for _, nic := range loose {
 		tags := launch.Values(nic.Tags)
-		if claim, ok := launch.ClaimOf(*nic.Name); ok && tags[launch.TagCluster] == cluster && tags[launch.TagClaim] == "" {
+		if claim, ok := launch.ClaimOf(nic.Name); ok && tags[launch.TagCluster] == cluster && tags[launch.TagClaim] == "" {
 			claims = append(claims, claim)
 		}
 	}
