@@ -60,6 +60,21 @@ func TestLabCommandRunsProgramOfVariable(t *testing.T) {
 	}
 }
 
+// A question is no reason to build the lab, or to build it again.
+func TestHelpOfLabIsAnsweredByTheProgramThatIsThere(t *testing.T) {
+	t.Setenv("NAP_LAB_BINARY", "")
+	script(t, "nap-lab", `echo "$@"`)
+	for _, line := range []string{"", "up --help", "up -h", "help up"} {
+		out, errs, code := nap.Run(t, append([]string{"lab"}, strings.Fields(line)...)...)
+		if out != line+"\n" || errs != "" || code != 0 {
+			t.Errorf("nap lab %s: stdout %q, stderr %q, exit code %d", line, out, errs, code)
+		}
+	}
+	if asksForHelp([]string{"kubectl", "--", "get", "--help"}) || asksForHelp([]string{"up"}) {
+		t.Error("what is no question of the lab's is taken for one")
+	}
+}
+
 func TestControllerCommandWithoutProgramNamesIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, errs, code := nap.Run(t, "controller")

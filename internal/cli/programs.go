@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,9 +40,20 @@ func newLab(s command.Streams) *cobra.Command {
 		if len(args) > 0 && args[0] == "build" {
 			return buildLab(cmd.Context(), args[1:], s)
 		}
+		if path, err := p.beside(); err == nil && os.Getenv(binary.Variable) == "" && asksForHelp(args) {
+			return replaceProcess(cmd.Context(), path, args, s) // a question is no reason to build it again
+		}
 		return run(cmd, args)
 	}
 	return cmd
+}
+
+// asksForHelp reports whether the words of a command line ask for help alone.
+func asksForHelp(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return len(args) == 0 || args[0] == "help" || slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
 // newController is "nap controller": the commands of nap-controller.

@@ -55,6 +55,8 @@ type tables struct {
 type Store struct {
 	mu       sync.Mutex
 	revision uint64
+	// openings are the changes of revision that did not only add.
+	openings uint64
 	tables   tables
 	last     *Snapshot
 }
@@ -94,20 +96,21 @@ func NewStoreFor(pods int) *Store {
 
 // Put stores a record, replacing the one of the same kind and name.
 func (s *Store) Put(r Record) {
-	s.write(r.put)
+	s.PutAll([]Record{r})
 }
 
 // PutAll stores records as Put does, in one step.
 func (s *Store) PutAll(records []Record) {
-	s.write(func(t *tables) bool {
-		changed := false
-		for _, r := range records {
-			if r.put(t) {
-				changed = true
-			}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed, opened := false, false
+	for _, r := range records {
+		adds := onlyAdds(r, &s.tables)
+		if r.put(&s.tables) {
+			changed, opened = true, opened || !adds
 		}
-		return changed
-	})
+	}
+	s.changed(changed, opened)
 }
 
 // Remove deletes the record of r's kind and name, whatever else r holds.
@@ -118,13 +121,12 @@ func (s *Store) Remove(r Record) {
 // Expect counts a claim that was just created as capacity on its way, until the
 // mirror observes the claim itself.
 func (s *Store) Expect(c *Claim) {
-	s.write(func(t *tables) bool {
-		if _, observed := t.claims.rows[c.Name]; observed {
-			return false
-		}
-		t.expected.put(c.Name, c)
-		return true
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, observed := s.tables.claims.rows[c.Name]; !observed {
+		s.tables.expected.put(c.Name, c)
+		s.changed(true, false)
+	}
 }
 
 // Forget drops an expectation: the claim was refused, or deleted before it was
@@ -133,13 +135,23 @@ func (s *Store) Forget(claim string) {
 	s.write(func(t *tables) bool { return t.expected.remove(claim) })
 }
 
+// write makes a change that may open a saving.
 func (s *Store) write(change func(*tables) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !change(&s.tables) {
+	changed := change(&s.tables)
+	s.changed(changed, changed)
+}
+
+// changed counts a change. The caller holds the lock.
+func (s *Store) changed(changed, opened bool) {
+	if !changed {
 		return
 	}
 	s.revision++
+	if opened {
+		s.openings++
+	}
 	s.last = nil
 }
 
@@ -148,6 +160,15 @@ func (s *Store) Revision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
+}
+
+// Openings counts the changes so far after which fewer or cheaper nodes might do. Others only
+// add to what pods ask for, or to what is on its way for them: a pod that waits, one more that
+// a workload wants, a NodeClaim whose node is not ready yet.
+func (s *Store) Openings() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.openings
 }
 
 // Snapshot returns the state of now. It never changes, and taking one costs

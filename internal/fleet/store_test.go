@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -105,3 +106,51 @@ func TestProblemEndsWithContext(t *testing.T) {
 type oneCatalog struct{ catalog *Catalog }
 
 func (c oneCatalog) Catalog(context.Context, string) (*Catalog, error) { return c.catalog, nil }
+
+func TestOnlySomeChangesOpenASaving(t *testing.T) {
+	s := NewStore()
+	spec := &PodSpec{}
+	pod := func(change func(*Pod)) *Pod {
+		p := &Pod{Ref: model.PodRef{Name: "p"}, UID: "u", Spec: spec}
+		change(p)
+		return p
+	}
+	claim := func(change func(*Claim)) *Claim {
+		c := &Claim{Name: "c"}
+		change(c)
+		return c
+	}
+	now := time.Unix(1000, 0)
+	for _, step := range []struct {
+		name  string
+		do    func()
+		opens bool
+	}{
+		{"a workload", func() { s.Put(&Workload{UID: "w", Pods: 3}) }, false},
+		{"it wants more", func() { s.Put(&Workload{UID: "w", Pods: 4}) }, false},
+		{"a pod that waits", func() { s.Put(pod(func(*Pod) {})) }, false},
+		{"it is promised a place", func() { s.Put(pod(func(p *Pod) { p.Nominated = "a" })) }, false},
+		{"it is promised another", func() { s.Put(pod(func(p *Pod) { p.Nominated = "b" })) }, true},
+		{"a claim that is expected", func() { s.Expect(claim(func(*Claim) {})) }, false},
+		{"it is observed", func() { s.Put(claim(func(*Claim) {})) }, false},
+		{"its machine is there", func() { s.Put(claim(func(c *Claim) { c.ProviderID = "x" })) }, false},
+		{"its node", func() { s.Put(&Node{Name: "b"}) }, true},
+		{"it is ready", func() { s.Put(claim(func(c *Claim) { c.Initialized = now })) }, true},
+		{"it is ready still", func() { s.Put(claim(func(c *Claim) { c.Initialized, c.LastPodEvent = now, now })) }, true},
+		{"the pod has another spec", func() { s.Put(pod(func(p *Pod) { p.Nominated, p.Spec = "b", &PodSpec{} })) }, true},
+		{"the pod is bound", func() { s.Put(pod(func(p *Pod) { p.Node = "b" })) }, true},
+		{"the workload wants fewer", func() { s.Put(&Workload{UID: "w", Pods: 1}) }, true},
+		{"the pod is gone", func() { s.Remove(pod(func(*Pod) {})) }, true},
+		{"a bound pod that is new", func() { s.Put(pod(func(p *Pod) { p.Node = "b" })) }, true},
+		{"the claim leaves", func() { s.Put(claim(func(c *Claim) { c.Initialized, c.Leaving = now, true })) }, true},
+		{"a second one is given up", func() { s.Put(&Claim{Name: "d", BootFailed: true}) }, true},
+		{"a NodePool", func() { s.Put(&Pool{Name: "p"}) }, true},
+		{"nothing", func() { s.PutAll(nil) }, false},
+	} {
+		before := s.Openings()
+		step.do()
+		if opened := s.Openings() != before; opened != step.opens {
+			t.Errorf("%s: opens a saving: %v, want %v", step.name, opened, step.opens)
+		}
+	}
+}

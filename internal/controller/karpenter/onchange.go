@@ -27,8 +27,11 @@ const statusWorkers = 10
 // mends what a node did not say of itself when it was young, such as the limits of its
 // volume drivers; later the watches tell all there is to know.
 const (
-	// lookAgain is the time between two looks at what has not changed.
-	lookAgain = 15 * time.Minute
+	// lookAgain is about the time between two looks at what has not changed. The 10,000 pods of
+	// 1,000 nodes took a sixth of the processor time at rest when it was 15 minutes.
+	lookAgain = time.Hour
+	// poolAgain is the time until the NodePool of an object is asked for again that was gone.
+	poolAgain = 15 * time.Minute
 	// young is the age until which nodes are looked at as often as Karpenter does.
 	young = 10 * time.Minute
 )
@@ -90,7 +93,7 @@ func withoutPool(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, req)
 		if apierrors.IsNotFound(err) {
-			return reconcile.Result{RequeueAfter: lookAgain}, nil
+			return reconcile.Result{RequeueAfter: poolAgain}, nil
 		}
 		return result, err
 	})
