@@ -7,18 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	claimpodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
-	nodeutils "sigs.k8s.io/karpenter/pkg/utils/node"
+	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 )
 
 // skew is how far the clocks of scheduler, API server and controller may be apart: an event
 // that is younger is taken for new whatever they say.
 const skew = time.Minute
+
+// notedFor is how long Karpenter's controller leaves a NodeClaim alone on which it has noted an
+// event (dedupeTimeout in v1.15.0).
+const notedFor = 10 * time.Second
 
 // podEvents is Karpenter's controller that notes on NodeClaims when pods have come or gone,
 // from which consolidateAfter counts. Karpenter's takes every pod that it sees for one that
@@ -61,10 +67,14 @@ func comesOrGoes() predicate.Predicate {
 // Reconcile notes what has happened to a pod unless the NodeClaim knows it.
 func (e podEvents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
-	if err := e.kube.Get(ctx, req.NamespacedName, &pod); err != nil || pod.Spec.NodeName == "" {
+	if err := e.kube.Get(ctx, req.NamespacedName, &pod, shared()); err != nil || pod.Spec.NodeName == "" {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if at := lastOf(&pod); e.clock.Since(at) > skew && !at.After(e.noted(ctx, pod.Spec.NodeName)) {
+	noted := e.noted(ctx, pod.Spec.NodeName)
+	if e.clock.Since(noted) < notedFor {
+		return reconcile.Result{}, nil // Karpenter's would read it all again, and change nothing
+	}
+	if at := lastOf(&pod); e.clock.Since(at) > skew && !at.After(noted) {
 		return reconcile.Result{}, nil
 	}
 	return e.notes.Reconcile(ctx, req)
@@ -74,15 +84,19 @@ func (e podEvents) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 // none.
 func (e podEvents) noted(ctx context.Context, name string) time.Time {
 	var node corev1.Node
-	if err := e.kube.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
+	if err := e.kube.Get(ctx, types.NamespacedName{Name: name}, &node, shared()); err != nil {
 		return time.Time{}
 	}
-	claim, err := nodeutils.NodeClaimForNode(ctx, e.kube, &node)
-	if err != nil {
+	var claims v1.NodeClaimList
+	err := e.kube.List(ctx, &claims, nodeclaimutils.ForProviderID(node.Spec.ProviderID), client.UnsafeDisableDeepCopy)
+	if err != nil || len(claims.Items) != 1 {
 		return time.Time{}
 	}
-	return claim.Status.LastPodEventTime.Time
+	return claims.Items[0].Status.LastPodEventTime.Time
 }
+
+// shared reads the cache's own object instead of a copy: who reads so changes nothing of it.
+func shared() *client.GetOptions { return &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)} }
 
 // lastOf is when a pod was bound, ended, or began to be deleted, whichever was last. A
 // condition of it that changed otherwise may make it later, never earlier.

@@ -44,6 +44,7 @@ func TestRestartIsNoPodEvent(t *testing.T) {
 		"came while no controller ran":    {time.Hour, bound(30 * time.Minute), true},
 		"nothing was noted":               {0, bound(2 * time.Hour), true},
 		"comes just now":                  {15 * time.Second, bound(20 * time.Second), true}, // clocks differ
+		"the last was just noted":         {9 * time.Second, bound(time.Second), false},
 		"is not bound":                    {time.Hour, func(p *corev1.Pod) { p.Spec.NodeName = "" }, false},
 		"ended while no controller ran":   {time.Hour, func(p *corev1.Pod) { bound(10 * time.Minute)(p); p.Status.Phase = corev1.PodSucceeded }, true},
 		"was deleted long ago, and stays": {time.Hour, deleted(ago(90*time.Minute), 600), false},
