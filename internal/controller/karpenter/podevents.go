@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,13 +36,17 @@ type podEvents struct {
 	kube  client.Client
 	clock clock.Clock
 	notes reconcile.Reconciler
+	// recent is when events were noted, by NodeClaim: the cache learns of it a little later,
+	// and pods come and go together. One goroutine uses it. Times older than notedFor tell
+	// nothing and are forgotten at pruned plus notedFor.
+	recent map[string]time.Time
+	pruned time.Time
 }
 
 func (a *Assembly) podEvents() onChange {
 	c := claimpodevents.NewController(a.clock, a.kube, a.Cloud)
-	return onChange{
-		c.Name(), &corev1.Pod{}, 1, podEvents{a.kube, a.clock, reconcile.AsReconciler(a.kube, c)}, []predicate.Predicate{comesOrGoes()},
-	}
+	events := &podEvents{kube: a.kube, clock: a.clock, notes: reconcile.AsReconciler(a.kube, c), recent: map[string]time.Time{}}
+	return onChange{c.Name(), &corev1.Pod{}, 1, events, []predicate.Predicate{comesOrGoes()}}
 }
 
 // comesOrGoes passes changes in which a pod was bound, ended, or began to be deleted, and
@@ -64,35 +69,52 @@ func comesOrGoes() predicate.Predicate {
 	}
 }
 
-// Reconcile notes what has happened to a pod unless the NodeClaim knows it.
-func (e podEvents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// Reconcile notes what has happened to a pod unless the NodeClaim knows it. On one that is being
+// deleted nothing is noted: there is nothing left to consolidate.
+func (e *podEvents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
-	if err := e.kube.Get(ctx, req.NamespacedName, &pod, shared()); err != nil || pod.Spec.NodeName == "" {
+	if err := e.kube.Get(ctx, req.NamespacedName, &pod, shared()); err != nil || pod.Spec.NodeName == "" || podutils.IsOwnedByDaemonSet(&pod) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	noted := e.noted(ctx, pod.Spec.NodeName)
-	if e.clock.Since(noted) < notedFor {
-		return reconcile.Result{}, nil // Karpenter's would read it all again, and change nothing
-	}
-	if at := lastOf(&pod); e.clock.Since(at) > skew && !at.After(noted) {
+	claim := e.claim(ctx, pod.Spec.NodeName)
+	if claim == nil || claim.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	return e.notes.Reconcile(ctx, req)
+	noted, now := claim.Status.LastPodEventTime.Time, e.clock.Now()
+	if now.Sub(noted) < notedFor || now.Sub(e.recent[claim.Name]) < notedFor {
+		return reconcile.Result{}, nil
+	}
+	if at := lastOf(&pod); now.Sub(at) > skew && !at.After(noted) {
+		return reconcile.Result{}, nil
+	}
+	result, err := e.notes.Reconcile(ctx, req)
+	if err == nil {
+		e.remember(claim.Name, now)
+	}
+	return result, err
 }
 
-// noted is the time that the NodeClaim of a node has noted, zero if it has none or there is
-// none.
-func (e podEvents) noted(ctx context.Context, name string) time.Time {
+// remember keeps when an event was noted on a NodeClaim.
+func (e *podEvents) remember(claim string, now time.Time) {
+	if now.Sub(e.pruned) >= notedFor {
+		maps.DeleteFunc(e.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= notedFor })
+		e.pruned = now
+	}
+	e.recent[claim] = now
+}
+
+// claim is the NodeClaim of a node, as the cache has it; nil if there is none, or more than one.
+func (e *podEvents) claim(ctx context.Context, name string) *v1.NodeClaim {
 	var node corev1.Node
 	if err := e.kube.Get(ctx, types.NamespacedName{Name: name}, &node, shared()); err != nil {
-		return time.Time{}
+		return nil
 	}
 	var claims v1.NodeClaimList
 	err := e.kube.List(ctx, &claims, nodeclaimutils.ForProviderID(node.Spec.ProviderID), client.UnsafeDisableDeepCopy)
 	if err != nil || len(claims.Items) != 1 {
-		return time.Time{}
+		return nil
 	}
-	return claims.Items[0].Status.LastPodEventTime.Time
+	return &claims.Items[0]
 }
 
 // shared reads the cache's own object instead of a copy: who reads so changes nothing of it.

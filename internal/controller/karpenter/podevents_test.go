@@ -1,6 +1,7 @@
 package karpenter
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -78,6 +80,57 @@ func TestRestartIsNoPodEvent(t *testing.T) {
 				t.Errorf("noted is %s, now is %s; want it noted: %t", claim.Status.LastPodEventTime, now, c.want)
 			}
 		})
+	}
+}
+
+// Pods that come or go together are one event, also before the cache knows that it is noted, and
+// a NodeClaim that is being deleted is left alone.
+func TestPodsThatComeTogetherAreOneEvent(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	clock := clocktesting.NewFakeClock(now)
+	class := object.GVK(ofPools{}.GetSupportedNodeClasses()[0])
+	written := 0
+	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithStatusSubresource(&v1.NodeClaim{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			written++ // the cache does not learn of it
+			return nil
+		}})
+	for _, ix := range Indexes() {
+		b = b.WithIndex(ix.Object, ix.Field, ix.Extract)
+	}
+	for _, name := range []string{"a", "leaving"} {
+		claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.NodeClaimSpec{
+			NodeClassRef: &v1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: "default"},
+		}, Status: v1.NodeClaimStatus{ProviderID: "azure:///" + name}}
+		if name == "leaving" {
+			claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: now}, []string{v1.TerminationFinalizer}
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: "azure:///" + name}}
+		b = b.WithObjects(claim, node, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "1-" + name, CreationTimestamp: metav1.NewTime(now)}, Spec: corev1.PodSpec{NodeName: name}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "2-" + name, CreationTimestamp: metav1.NewTime(now)}, Spec: corev1.PodSpec{NodeName: name}})
+	}
+	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "0-a", CreationTimestamp: metav1.NewTime(now), OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d"},
+	}}, Spec: corev1.PodSpec{NodeName: "a"}}
+	kube := b.WithObjects(daemon).Build()
+	events := (&Assembly{kube: kube, clock: clock, Cloud: ofPools{}}).podEvents().reconciler
+	for _, step := range []struct {
+		pod  string
+		wait time.Duration
+		want int
+	}{
+		{"0-a", 0, 0}, {"1-a", 0, 1}, {"2-a", time.Second, 1}, {"1-a", notedFor, 2}, {"1-leaving", 0, 2}, {"2-a", 0, 2},
+	} {
+		clock.Step(step.wait)
+		if _, err := events.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: step.pod}}); err != nil {
+			t.Fatal(err)
+		}
+		if written != step.want {
+			t.Errorf("after %s: %d written, want %d", step.pod, written, step.want)
+		}
+	}
+	if n := len(events.(*podEvents).recent); n != 1 {
+		t.Errorf("%d times are kept, want the last of one NodeClaim", n)
 	}
 }
 
