@@ -208,6 +208,11 @@ func TestEnableDryRunForPrograms(t *testing.T) {
 	if !slices.Equal(got.Releases, want) {
 		t.Errorf("releases %+v", got.Releases)
 	}
+	undone := read("--undo").Removes
+	if n := len(undone); n == 0 || undone[n-1].What != "identity nap-nap" || !strings.HasPrefix(undone[n-1].Command, "az identity delete ") ||
+		slices.ContainsFunc(undone, func(r dryRemoval) bool { return r.What == "" || r.Command == "" }) {
+		t.Errorf("--undo would remove %+v, want the identity last, since the others are found by it", undone)
+	}
 	c := ready(t)
 	if text, code := c.enable("--image=registry.example/nap:v1", "-o", "yaml"); code != 1 || c.writes() != 0 ||
 		!strings.HasPrefix(text, `--output: got "yaml", which goes with --dry-run`) {

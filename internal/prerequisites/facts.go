@@ -195,7 +195,8 @@ type Kubernetes struct {
 	Token Token
 	// Outbound is what the controller has noted of the outbound type.
 	Outbound Outbound
-	// Controller is nap's own Deployment.
+	// Controller is nap's own Deployment; of several, as beside a shadow, the one whose
+	// container may use least memory.
 	Controller Controller
 	// Nodes and Pods are how many of them there are. They are of SourceSize.
 	Nodes, Pods int64

@@ -225,6 +225,15 @@ func controllerOf(d *appsv1.Deployment) (prerequisites.Controller, bool) {
 	}, true
 }
 
+// scarcer is that of two Deployments, the first of which may be none, whose container may use
+// less memory: where a shadow runs beside nap, each of them takes what the cluster does.
+func scarcer(a, b prerequisites.Controller) prerequisites.Controller {
+	if a.Deployment == "" || b.MemoryLimit > 0 && (a.MemoryLimit == 0 || b.MemoryLimit < a.MemoryLimit) {
+		return b
+	}
+	return a
+}
+
 // deployments finds nap's own, and other autoscalers by the names that their charts give.
 func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) error {
 	for next := ""; ; {
@@ -238,7 +247,7 @@ func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) e
 				continue
 			}
 			if own, is := controllerOf(d); is {
-				k.Controller = own
+				k.Controller = scarcer(k.Controller, own)
 			} else if otherAutoscaler(d) {
 				k.Autoscalers = append(k.Autoscalers, d.Namespace+"/"+d.Name)
 			}

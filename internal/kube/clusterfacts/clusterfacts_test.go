@@ -89,3 +89,16 @@ func TestControllerIsTheDeploymentOfTheChart(t *testing.T) {
 		t.Error("another's chart is taken for nap's")
 	}
 }
+
+// Beside a shadow, the one of the two that may use less memory is looked at.
+func TestScarcerDeploymentIsLookedAt(t *testing.T) {
+	none := prerequisites.Controller{}
+	free, small, large := prerequisites.Controller{Deployment: "a/nap"}, prerequisites.Controller{Deployment: "b/shadow", MemoryLimit: 1}, prerequisites.Controller{Deployment: "c/nap", MemoryLimit: 2}
+	for _, tc := range [][3]prerequisites.Controller{
+		{none, free, free}, {free, small, small}, {small, free, small}, {small, large, small}, {large, small, small},
+	} {
+		if got := scarcer(tc[0], tc[1]); got != tc[2] {
+			t.Errorf("of %+v and %+v: %+v", tc[0], tc[1], got)
+		}
+	}
+}
