@@ -46,22 +46,34 @@ type machine struct {
 }
 
 type properties struct {
-	NodeImageVersion string                               `json:"nodeImageVersion,omitempty"`
-	Mode             string                               `json:"mode,omitempty"`
-	Priority         string                               `json:"priority,omitempty"`
-	Tags             map[string]string                    `json:"tags,omitempty"`
-	Network          *network                             `json:"network,omitempty"`
-	Hardware         hardware                             `json:"hardware"`
-	OperatingSystem  operatingSystem                      `json:"operatingSystem"`
-	Kubernetes       kubernetes                           `json:"kubernetes"`
-	Security         security                             `json:"security"`
-	LocalDNSProfile  *armcontainerservice.LocalDNSProfile `json:"localDNSProfile,omitempty"`
+	described
+	Mode            string                               `json:"mode,omitempty"`
+	Network         *network                             `json:"network,omitempty"`
+	OperatingSystem operatingSystem                      `json:"operatingSystem"`
+	Kubernetes      kubernetes                           `json:"kubernetes"`
+	Security        security                             `json:"security"`
+	LocalDNSProfile *armcontainerservice.LocalDNSProfile `json:"localDNSProfile,omitempty"`
+	ETag            string                               `json:"eTag,omitempty"` // AKS says it, and is never told
+}
+
+// described is what nap reads of every machine every two minutes.
+type described struct {
+	NodeImageVersion string            `json:"nodeImageVersion,omitempty"`
+	Priority         string            `json:"priority,omitempty"`
+	Tags             map[string]string `json:"tags,omitempty"`
+	Hardware         hardware          `json:"hardware"`
 
 	// The rest is what AKS says, never what it is told.
-	ETag              string         `json:"eTag,omitempty"`
 	ResourceID        string         `json:"resourceId,omitempty"`
 	ProvisioningState string         `json:"provisioningState,omitempty"`
 	Status            *machineStatus `json:"status,omitempty"`
+}
+
+// listedMachine is a machine of a list, with what is read of all: labels, taints and settings
+// are passed over.
+type listedMachine struct {
+	Zones      []string  `json:"zones"`
+	Properties described `json:"properties"`
 }
 
 type network struct {
@@ -270,17 +282,18 @@ func readOnly() [][]string {
 	}
 }
 
-// list reads all machines of the pool; none where there is no pool.
-func (c *MachineClient) list(ctx context.Context) ([]machine, error) {
-	var out []machine
+// list reads all machines of the client's pool, as [machine] or as [listedMachine]; none where
+// there is no pool.
+func list[T any](ctx context.Context, c *MachineClient) ([]T, error) {
+	var out []T
 	req, err := c.request(ctx, http.MethodGet, c.path)
 	for {
 		if err != nil {
 			return nil, err
 		}
 		var page struct {
-			Value    []machine `json:"value"`
-			NextLink string    `json:"nextLink"`
+			Value    []T    `json:"value"`
+			NextLink string `json:"nextLink"`
 		}
 		if err := c.do(req, &page); err != nil {
 			if f := unavailable.Classify(err); launch.Status(err) == http.StatusNotFound && f.Kind != unavailable.NoMachineAPI {

@@ -26,8 +26,11 @@ func (a *Launcher) body(spec launch.NodeSpec) (machine, error) {
 		return machine{}, err
 	}
 	m := machine{Properties: properties{
-		NodeImageVersion: image.NodeImageVersion(spec.Image.ID), Mode: "User", Priority: "Regular", Tags: a.tags(spec),
-		Hardware: hardware{VMSize: spec.SKU.Name, UltraSSDEnabled: spec.UltraSSD},
+		described: described{
+			NodeImageVersion: image.NodeImageVersion(spec.Image.ID), Priority: "Regular", Tags: a.tags(spec),
+			Hardware: hardware{VMSize: spec.SKU.Name, UltraSSDEnabled: spec.UltraSSD},
+		},
+		Mode: "User",
 		OperatingSystem: operatingSystem{
 			OSType: "Linux", OSSKU: sku, OSDiskSizeGB: c.OSDiskSizeGB, OSDiskType: "Managed", EnableFIPS: c.FIPS,
 		},

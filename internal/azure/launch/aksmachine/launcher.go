@@ -134,7 +134,7 @@ func (a *Launcher) Get(ctx context.Context, claim string) (launch.Machine, error
 	if err != nil {
 		return launch.Machine{}, err
 	}
-	m, ours := a.machine(&raw)
+	m, ours := a.describe(raw.Zones, &raw.Properties.described)
 	if !ours || m.Claim != claim {
 		return launch.Machine{}, fmt.Errorf("%w: AKS machine %s of agent pool %s lacks the tags %s=%s and %s=%s",
 			launch.ErrForeign, raw.Name, a.config.MachinesPool, launch.TagCluster, a.config.ClusterName, launch.TagClaim, claim)
@@ -171,7 +171,7 @@ func (a *Launcher) Find(ctx context.Context, providerID string) (launch.Machine,
 	if err != nil {
 		return launch.Machine{}, fmt.Errorf("read AKS machine %s: %w", name, err)
 	}
-	m, ours := a.machine(&raw)
+	m, ours := a.describe(raw.Zones, &raw.Properties.described)
 	if !ours {
 		return launch.Machine{}, fmt.Errorf("%w: AKS machine %s has no tag %s=%s",
 			launch.ErrForeign, name, launch.TagCluster, a.config.ClusterName)
@@ -181,22 +181,21 @@ func (a *Launcher) Find(ctx context.Context, providerID string) (launch.Machine,
 
 // List reads every machine of the pool that is this cluster's and nap's.
 func (a *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
-	all, err := a.clients.Machines.list(ctx)
+	all, err := list[listedMachine](ctx, a.clients.Machines)
 	if err != nil {
 		return nil, fmt.Errorf("list the machines of agent pool %s: %w", a.config.MachinesPool, err)
 	}
 	var out []launch.Machine
 	for i := range all {
-		if m, ours := a.machine(&all[i]); ours {
+		if m, ours := a.describe(all[i].Zones, &all[i].Properties); ours {
 			out = append(out, m)
 		}
 	}
 	return out, nil
 }
 
-// machine reads an AKS machine; false when it is not nap's.
-func (a *Launcher) machine(raw *machine) (launch.Machine, bool) {
-	p := &raw.Properties
+// describe reads an AKS machine; false when it is not nap's.
+func (a *Launcher) describe(zones []string, p *described) (launch.Machine, bool) {
 	claim := p.Tags[launch.TagClaim]
 	if claim == "" || p.Tags[launch.TagCluster] != a.config.ClusterName {
 		return launch.Machine{}, false
@@ -205,8 +204,8 @@ func (a *Launcher) machine(raw *machine) (launch.Machine, bool) {
 		Claim: claim, Pool: p.Tags[launch.TagPool], ProviderID: launch.ProviderIDOf(p.ResourceID), Size: p.Hardware.VMSize, AKS: true,
 		CapacityType: model.OnDemand, State: launch.StateOf(p.ProvisioningState), Tags: p.Tags, ImageID: a.galleries.ID(p.NodeImageVersion),
 	}
-	if len(raw.Zones) > 0 {
-		m.Zone = raw.Zones[0]
+	if len(zones) > 0 {
+		m.Zone = zones[0]
 	}
 	if strings.EqualFold(p.Priority, prioritySpot) {
 		m.CapacityType = model.Spot

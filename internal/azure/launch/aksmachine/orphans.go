@@ -28,7 +28,7 @@ const (
 
 // Orphans lists the machines of the pool that have lost tags of nap's.
 func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
-	all, err := a.clients.Machines.list(ctx)
+	all, err := list[machine](ctx, a.clients.Machines)
 	if err != nil {
 		return nil, fmt.Errorf("list the machines of agent pool %s: %w", a.config.MachinesPool, err)
 	}
