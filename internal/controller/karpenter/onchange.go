@@ -106,7 +106,7 @@ func (a *Assembly) mirrors(ctx context.Context) []named {
 	nodes := informer.NewNodeController(a.kube, a.Cluster.Cluster)
 	claims := informer.NewNodeClaimController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)
 	return []named{
-		{pods.Name(), onChange{pods.Name(), &corev1.Pod{}, workers, again(pods, seldom), nil}},
+		{pods.Name(), onChange{pods.Name(), &corev1.Pod{}, workers, again(pods, seldom), []predicate.Predicate{mirroredPods()}}},
 		{nodes.Name(), onChange{nodes.Name(), &corev1.Node{}, workers, again(nodes, a.seldomWhenGrown), nil}},
 		{claims.Name(), onChange{claims.Name(), &v1.NodeClaim{}, workers, again(withoutPool(claims), seldom),
 			[]predicate.Predicate{nodeclaimutils.IsManagedPredicateFuncs(a.Cloud)}}},

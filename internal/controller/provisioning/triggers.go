@@ -71,7 +71,9 @@ func (t *triggers) register(mgr manager.Manager) error {
 		build func(*builder.Builder) *builder.Builder
 		do    reconcile.Reconciler
 	}{
-		{"provisioner.trigger.pod", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Pod{}) }, reconcile.Func(t.podChanged)},
+		{"provisioner.trigger.pod", func(b *builder.Builder) *builder.Builder {
+			return b.For(&corev1.Pod{}, builder.WithPredicates(podMayNeedNode()))
+		}, reconcile.Func(t.podChanged)},
 		{"provisioner.trigger.node", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Node{}) }, reconcile.Func(t.nodeChanged)},
 		{"provisioner.trigger.nodeclaim", func(b *builder.Builder) *builder.Builder {
 			return b.Watches(&karpv1.NodeClaim{}, handler.Funcs{UpdateFunc: t.claimChanged, DeleteFunc: t.claimGone})
@@ -251,6 +253,17 @@ func (t *triggers) watchScheduler(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// podMayNeedNode passes all changes of pods but those of one that is bound, and neither ends nor
+// begins to be deleted by it: from its start to being ready, nothing of it is planned.
+func podMayNeedNode() predicate.Predicate {
+	over := func(p *corev1.Pod) bool { return podutils.IsTerminal(p) || podutils.IsTerminating(p) }
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*corev1.Pod)
+		now, ok2 := e.ObjectNew.(*corev1.Pod)
+		return !ok1 || !ok2 || before.UID != now.UID || before.Spec.NodeName == "" || now.Spec.NodeName == "" || over(before) != over(now)
+	}}
 }
 
 // poolMayBuyMore passes changes of the spec and of what nodes may cost, and a pool that

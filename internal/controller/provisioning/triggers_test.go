@@ -5,6 +5,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -46,5 +47,30 @@ func TestEventsAreLookedAtAndNotChanged(t *testing.T) {
 	(&triggers{}).claimGone(t.Context(), event.DeleteEvent{Object: gone}, nil)
 	if diff := cmp.Diff(before, gone); diff != "" {
 		t.Errorf("the NodeClaim of the cache was changed (-before +after):\n%s", diff)
+	}
+}
+
+// A bound pod is looked at when it came, when it ends and when it is to go.
+func TestBoundPodsAreLookedAtSeldom(t *testing.T) {
+	now := metav1.Now()
+	waiting := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	judged := waiting.DeepCopy()
+	judged.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	bound := judged.DeepCopy()
+	bound.Spec.NodeName = "a"
+	runs := bound.DeepCopy()
+	runs.Status.Phase = corev1.PodRunning
+	ended, leaves, other := runs.DeepCopy(), runs.DeepCopy(), runs.DeepCopy()
+	ended.Status.Phase, leaves.DeletionTimestamp, other.UID = corev1.PodFailed, &now, "v"
+	for name, c := range map[string]struct {
+		before, after *corev1.Pod
+		want          bool
+	}{
+		"judged": {waiting, judged, true}, "bound": {judged, bound, true}, "runs": {bound, runs, false}, "ended": {runs, ended, true},
+		"is to go": {runs, leaves, true}, "goes on": {leaves, leaves, false}, "another": {runs, other, true}, "back": {bound, waiting, true},
+	} {
+		if got := podMayNeedNode().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
+			t.Errorf("%s: looked at: %t, want %t", name, got, c.want)
+		}
 	}
 }
