@@ -71,8 +71,8 @@ func read[T any](ctx context.Context, l *Lists, provider, version string) ([]*T,
 	return out, nil
 }
 
-// Machines lists the virtual machines of the resource group, whoever made them, with the
-// fields that nap reads: name, tags, zones, the ids and names of extensions with their
+// Machines lists the virtual machines of the resource group, those that nap did not make
+// too, with the fields that nap reads: name, tags, zones, the ids and names of extensions with their
 // provisioning state, and of the properties what [listedMachine] names. It asks Resource
 // Manager itself, which is never behind, unlike Resource Graph.
 func (l *Lists) Machines(ctx context.Context) ([]*armcompute.VirtualMachine, error) {
