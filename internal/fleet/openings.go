@@ -1,42 +1,28 @@
 package fleet
 
-// demand is a record of which some states only add to what pods ask for, or to what is on
-// its way for them.
-type demand interface {
-	// onlyAdds reports whether no node can become superfluous by putting the record into
-	// the tables.
-	onlyAdds(t *tables) bool
-}
-
+// onlyAdds reports whether putting a record into the tables only adds to what pods ask for, or
+// to what is on its way for them: no node can become superfluous by it.
 func onlyAdds(r Record, t *tables) bool {
-	d, ok := r.(demand)
-	return ok && d.onlyAdds(t)
-}
-
-// waits reports whether the pod takes room on no node.
-func (p *Pod) waits() bool { return p.Node == "" && !p.Terminal && !p.Terminating }
-
-func (p *Pod) onlyAdds(t *tables) bool {
-	old := t.pods.rows[p.Ref]
-	if old == nil {
-		return p.waits()
+	switch r := r.(type) {
+	case *Pod:
+		old := t.pods.rows[r.Ref]
+		// What a pod was promised is free once it is promised something else.
+		return takesNoRoom(r) && (old == nil || takesNoRoom(old) && old.UID == r.UID && old.Spec == r.Spec &&
+			(old.Nominated == "" || old.Nominated == r.Nominated))
+	case *Claim:
+		old := t.claims.rows[r.Name]
+		return comes(r) && (old == nil || comes(old))
+	case *Workload:
+		old := t.workloads.rows[r.UID]
+		return old == nil || r.Pods >= old.Pods && r.WorkloadSet == old.WorkloadSet
 	}
-	// What a pod was promised is free once it is promised something else.
-	return p.waits() && old.waits() && old.UID == p.UID && old.Spec == p.Spec && (old.Nominated == "" || old.Nominated == p.Nominated)
+	return false
 }
 
-// coming reports whether the claim has no node that could be given back yet, and is not given
-// up.
-func (c *Claim) coming() bool {
+// takesNoRoom reports whether a pod waits for a node.
+func takesNoRoom(p *Pod) bool { return p.Node == "" && !p.Terminal && !p.Terminating }
+
+// comes reports whether a claim has no node yet that could be given back, and is not given up.
+func comes(c *Claim) bool {
 	return c.Initialized.IsZero() && !c.Leaving && !c.BootFailed && c.Command == nil && c.Repair == nil && c.Drift == ""
-}
-
-func (c *Claim) onlyAdds(t *tables) bool {
-	old := t.claims.rows[c.Name]
-	return c.coming() && (old == nil || old.coming())
-}
-
-func (w *Workload) onlyAdds(t *tables) bool {
-	old := t.workloads.rows[w.UID]
-	return old == nil || w.Pods >= old.Pods && w.WorkloadSet == old.WorkloadSet
 }
