@@ -47,7 +47,7 @@ const (
 	restFor        = 20 * time.Second
 	settleFor      = 150 * time.Second // what a start sets off is over
 	youngFor       = 10 * time.Minute  // both engines look at younger nodes more often
-	idleFor        = 2 * time.Minute // Azure's lists are read every two minutes
+	idleFor        = 2 * time.Minute   // Azure's lists are read every two minutes
 	decisionWithin = 5 * time.Minute
 	goneWithin     = 5 * time.Minute
 )

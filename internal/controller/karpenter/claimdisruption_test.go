@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/object"
-	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -37,7 +37,7 @@ func TestConditionsOfNodeClaimsNeedNoPods(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	class := object.GVK(ofPools{}.GetSupportedNodeClasses()[0])
 	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
-	pool.Spec.Disruption.ConsolidateAfter.Duration = lo.ToPtr(time.Minute)
+	pool.Spec.Disruption.ConsolidateAfter.Duration = ptr.To(time.Minute)
 	claim := &v1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "general-a", Labels: map[string]string{v1.NodePoolLabelKey: "general"}},
 		Spec:       v1.NodeClaimSpec{NodeClassRef: &v1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: "default"}},

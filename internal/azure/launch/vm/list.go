@@ -145,7 +145,9 @@ func (m *listedMachine) model() *armcompute.VirtualMachine {
 	if p == nil {
 		return out
 	}
-	q := &armcompute.VirtualMachineProperties{ProvisioningState: p.ProvisioningState, TimeCreated: (*time.Time)(p.TimeCreated), Priority: p.Priority}
+	q := &armcompute.VirtualMachineProperties{
+		ProvisioningState: p.ProvisioningState, TimeCreated: (*time.Time)(p.TimeCreated), Priority: p.Priority,
+	}
 	out.Properties = q
 	if p.HardwareProfile != nil {
 		q.HardwareProfile = &armcompute.HardwareProfile{VMSize: p.HardwareProfile.VMSize}
