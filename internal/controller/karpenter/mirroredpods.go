@@ -13,8 +13,8 @@ import (
 
 // mirroredPods passes changes of what Karpenter's mirror of the cluster keeps of a pod: where it
 // is, whether it has ended, what it asks for, its ports, volumes, affinities, and what its
-// eviction costs. Of the changes in a pod's life, from its conditions to its end, about half
-// tell it nothing.
+// eviction costs. In the course tenth of bench/race, where 1,000 pods start and 900 end, two fifths
+// of the changes tell it nothing.
 func mirroredPods() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*corev1.Pod)
