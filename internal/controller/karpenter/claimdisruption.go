@@ -15,11 +15,10 @@ import (
 	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 )
 
-// claimConditions runs Karpenter's controller of the conditions Drifted and Consolidatable
-// of NodeClaims, when a NodeClaim, its NodePool or its AKSNodeClass changes. Karpenter runs it
-// for each change of a pod, too, although it reads of pods only what status.lastPodEventTime
-// of their NodeClaim says: whose change it sees. In v1.15.0 a look copies the pod's node, its
-// NodeClaim and its NodePool.
+// claimConditions runs Karpenter's controller of the conditions Drifted and Consolidatable of
+// NodeClaims, when a NodeClaim, its NodePool or its AKSNodeClass changes. Karpenter runs it for
+// each change of a pod, too, and copies the pod's node, NodeClaim and NodePool for it (v1.15.0),
+// although the controller reads no pod: it goes by the NodeClaim's status.lastPodEventTime.
 type claimConditions struct {
 	*claimdisruption.Controller
 	cloud cloudprovider.CloudProvider

@@ -129,7 +129,7 @@ func (o *observability) pods() reconcile.Reconciler {
 			return result, err
 		}
 		var pod corev1.Pod
-		if err := o.kube.Get(ctx, req.NamespacedName, &pod, shared()); err != nil {
+		if err := o.kube.Get(ctx, req.NamespacedName, &pod, client.UnsafeDisableDeepCopy); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 		switch {

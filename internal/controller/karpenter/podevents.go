@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -73,12 +72,12 @@ func comesOrGoes() predicate.Predicate {
 // deleted nothing is noted: there is nothing left to consolidate.
 func (e *podEvents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
-	if err := e.kube.Get(ctx, req.NamespacedName, &pod, shared()); err != nil || pod.Spec.NodeName == "" || podutils.IsOwnedByDaemonSet(&pod) {
+	if err := e.kube.Get(ctx, req.NamespacedName, &pod, client.UnsafeDisableDeepCopy); err != nil || pod.Spec.NodeName == "" || podutils.IsOwnedByDaemonSet(&pod) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	claim := e.claim(ctx, pod.Spec.NodeName)
+	claim, err := e.claim(ctx, pod.Spec.NodeName)
 	if claim == nil || claim.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	noted, now := claim.Status.LastPodEventTime.Time, e.clock.Now()
 	if now.Sub(noted) < notedFor || now.Sub(e.recent[claim.Name]) < notedFor {
@@ -103,22 +102,20 @@ func (e *podEvents) remember(claim string, now time.Time) {
 	e.recent[claim] = now
 }
 
-// claim is the NodeClaim of a node, as the cache has it; nil if there is none, or more than one.
-func (e *podEvents) claim(ctx context.Context, name string) *v1.NodeClaim {
+// claim is the NodeClaim of a node, as the cache has it, which is not to be changed; nil if there
+// is none, or more than one.
+func (e *podEvents) claim(ctx context.Context, name string) (*v1.NodeClaim, error) {
 	var node corev1.Node
-	if err := e.kube.Get(ctx, types.NamespacedName{Name: name}, &node, shared()); err != nil {
-		return nil
+	if err := e.kube.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
 	}
 	var claims v1.NodeClaimList
 	err := e.kube.List(ctx, &claims, nodeclaimutils.ForProviderID(node.Spec.ProviderID), client.UnsafeDisableDeepCopy)
 	if err != nil || len(claims.Items) != 1 {
-		return nil
+		return nil, err
 	}
-	return &claims.Items[0]
+	return &claims.Items[0], nil
 }
-
-// shared reads the cache's own object instead of a copy: who reads so changes nothing of it.
-func shared() *client.GetOptions { return &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)} }
 
 // lastOf is when a pod was bound, ended, or began to be deleted, whichever was last. A
 // condition of it that changed otherwise may make it later, never earlier.

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,8 +108,7 @@ func (t *triggers) owners(kind client.Object) func(*builder.Builder) *builder.Bu
 func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	// It is the cache's own: nothing here changes it.
-	uncopied := &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
-	if err := t.kube.Get(ctx, req.NamespacedName, pod, uncopied); apierrors.IsNotFound(err) {
+	if err := t.kube.Get(ctx, req.NamespacedName, pod, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 		t.pods.Forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	} else if err != nil {
