@@ -55,10 +55,10 @@ type tables struct {
 type Store struct {
 	mu       sync.Mutex
 	revision uint64
-	// openings are the changes of revision that did not only add.
-	openings uint64
-	tables   tables
-	last     *Snapshot
+	// saving counts those changes of revision that may save something (DisruptionRevision).
+	saving uint64
+	tables tables
+	last   *Snapshot
 }
 
 // NewStore returns an empty mirror at revision zero.
@@ -103,14 +103,14 @@ func (s *Store) Put(r Record) {
 func (s *Store) PutAll(records []Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed, opened := false, false
+	changed, saves := false, false
 	for _, r := range records {
 		adds := onlyAdds(r, &s.tables)
 		if r.put(&s.tables) {
-			changed, opened = true, opened || !adds
+			changed, saves = true, saves || !adds
 		}
 	}
-	s.changed(changed, opened)
+	s.changed(changed, saves)
 }
 
 // Remove deletes the record of r's kind and name, whatever else r holds.
@@ -135,7 +135,7 @@ func (s *Store) Forget(claim string) {
 	s.write(func(t *tables) bool { return t.expected.remove(claim) })
 }
 
-// write makes a change that may open a saving.
+// write makes a change that may save something.
 func (s *Store) write(change func(*tables) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,13 +144,13 @@ func (s *Store) write(change func(*tables) bool) {
 }
 
 // changed counts a change. The caller holds the lock.
-func (s *Store) changed(changed, opened bool) {
+func (s *Store) changed(changed, saves bool) {
 	if !changed {
 		return
 	}
 	s.revision++
-	if opened {
-		s.openings++
+	if saves {
+		s.saving++
 	}
 	s.last = nil
 }
@@ -162,13 +162,13 @@ func (s *Store) Revision() uint64 {
 	return s.revision
 }
 
-// Openings counts the changes so far after which fewer or cheaper nodes might do. Others only
-// add to what pods ask for, or to what is on its way for them: a pod that waits, one more that
-// a workload wants, a NodeClaim whose node is not ready yet.
-func (s *Store) Openings() uint64 {
+// DisruptionRevision counts the changes so far after which fewer or cheaper nodes might do.
+// Others only add to what pods ask for, or to what is on its way for them: a pod that waits,
+// one more that a workload wants, a NodeClaim whose node is not ready yet.
+func (s *Store) DisruptionRevision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.openings
+	return s.saving
 }
 
 // Snapshot returns the state of now. It never changes, and taking one costs

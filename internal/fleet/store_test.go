@@ -107,7 +107,7 @@ type oneCatalog struct{ catalog *Catalog }
 
 func (c oneCatalog) Catalog(context.Context, string) (*Catalog, error) { return c.catalog, nil }
 
-func TestOnlySomeChangesOpenASaving(t *testing.T) {
+func TestOnlySomeChangesMaySaveSomething(t *testing.T) {
 	s := NewStore()
 	spec := &PodSpec{}
 	pod := func(change func(*Pod)) *Pod {
@@ -124,7 +124,7 @@ func TestOnlySomeChangesOpenASaving(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		do    func()
-		opens bool
+		saves bool
 	}{
 		{"a workload", func() { s.Put(&Workload{UID: "w", Pods: 3}) }, false},
 		{"it wants more", func() { s.Put(&Workload{UID: "w", Pods: 4}) }, false},
@@ -147,10 +147,10 @@ func TestOnlySomeChangesOpenASaving(t *testing.T) {
 		{"a NodePool", func() { s.Put(&Pool{Name: "p"}) }, true},
 		{"nothing", func() { s.PutAll(nil) }, false},
 	} {
-		before := s.Openings()
+		before := s.DisruptionRevision()
 		step.do()
-		if opened := s.Openings() != before; opened != step.opens {
-			t.Errorf("%s: opens a saving: %v, want %v", step.name, opened, step.opens)
+		if saves := s.DisruptionRevision() != before; saves != step.saves {
+			t.Errorf("%s: may save something: %v, want %v", step.name, saves, step.saves)
 		}
 	}
 }

@@ -20,8 +20,8 @@ type Mirror interface {
 	Snapshot() *fleet.Snapshot
 	// Revision changes whenever Snapshot would return something else.
 	Revision() uint64
-	// Openings changes whenever something changes after which fewer or cheaper nodes might do.
-	Openings() uint64
+	// DisruptionRevision changes whenever something changes after which fewer or cheaper nodes might do.
+	DisruptionRevision() uint64
 	// Expect counts a claim that was just created as capacity until it is
 	// observed; Forget takes that back.
 	Expect(*karpv1.NodeClaim)

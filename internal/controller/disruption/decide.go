@@ -44,7 +44,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 		return nil, err
 	}
 	started := d.clock.Now()
-	openings := d.mirror.Openings()
+	revision := d.mirror.DisruptionRevision()
 	input, err := d.reader.read(ctx, started, fleet.DisruptionOptions{
 		Options: fleet.Options{
 			Policy: d.reader.search(func() time.Duration { return d.clock.Since(started) }),
@@ -70,7 +70,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	}
 	took := d.clock.Since(started)
 	d.pacing.decided(decision{
-		at: d.clock.Now(), took: took, openings: openings, due: earliest(planned.Kept, started), found: len(planned.Commands) > 0,
+		at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started), found: len(planned.Commands) > 0,
 	})
 	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(planned), took)
 	d.reporter.reportKept(ctx, input, planned)

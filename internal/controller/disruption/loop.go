@@ -128,7 +128,7 @@ func (l *Loop) pass(ctx context.Context) {
 		return
 	}
 	observed := func() bool { return l.commands.observed(l.mirror.Snapshot()) }
-	if !l.pacing.due(l.clock.Now(), l.mirror.Openings(), observed) {
+	if !l.pacing.due(l.clock.Now(), l.mirror.DisruptionRevision(), observed) {
 		return
 	}
 	begun, err := l.decider.decide(ctx)

@@ -35,13 +35,12 @@ const (
 type pacing struct {
 	// last is the last decision, zero before the first one.
 	last decision
-	// openings is the mirror's count of changes after which fewer or cheaper nodes might do, as
-	// it was seen last, changed when it changed. unsettled is since when there are such changes
-	// that no decision has looked at, zero while there are none. Pods that wait, and machines on
-	// their way, are no reason to decide.
-	openings           uint64
+	// revision is the mirror's DisruptionRevision as it was seen last, changed when it changed.
+	// unsettled is since when there are changes of it that no decision has looked at, zero while
+	// there are none. Pods that wait, and machines on their way, are no reason to decide.
+	revision           uint64
 	changed, unsettled time.Time
-	// idle counts the decisions in a row that found nothing to do, with no opening since the
+	// idle counts the decisions in a row that found nothing to do, with the revision of the
 	// one before.
 	idle int
 	// market says that prices or offers have changed since the last look. It is set by other
@@ -52,19 +51,19 @@ type pacing struct {
 	unquiet time.Time
 }
 
-// decision is when and after how many openings of the mirror a decision was made, how long
+// decision is when and on which revision of the mirror a decision was made, how long
 // it took, and when the next one is due though nothing changes, zero for never.
 type decision struct {
 	at, due  time.Time
 	took     time.Duration
-	openings uint64
+	revision uint64
 	// found says that there was something to do.
 	found bool
 }
 
 // decided remembers a decision.
 func (p *pacing) decided(d decision) {
-	if p.last.openings == d.openings && !p.last.at.IsZero() && !d.found && !p.last.found {
+	if p.last.revision == d.revision && !p.last.at.IsZero() && !d.found && !p.last.found {
 		p.idle++
 	} else {
 		p.idle = 0
@@ -89,16 +88,16 @@ func (p *pacing) marketChanged() { p.market.Store(true) }
 // once.
 func (p *pacing) failed(at time.Time) { p.last.at = at }
 
-// due reports whether there is reason and time for a decision. openings is the count of
+// due reports whether there is reason and time for a decision. revision is that of
 // the mirror; observed reports whether the mirror has seen what was done so far.
-func (p *pacing) due(now time.Time, openings uint64, observed func() bool) bool {
-	if openings != p.openings {
-		p.openings, p.changed = openings, now
+func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool {
+	if revision != p.revision {
+		p.revision, p.changed = revision, now
 	}
 	if p.market.Swap(false) {
 		p.idle = 0
 	}
-	if p.openings == p.last.openings {
+	if p.revision == p.last.revision {
 		p.unsettled = time.Time{}
 	} else if p.unsettled.IsZero() {
 		p.unsettled = now

@@ -16,7 +16,7 @@ func TestPauseAfterSlowDecisionIsBounded(t *testing.T) {
 	} {
 		var p pacing
 		end := time.Unix(1_700_000_000, 0)
-		p.decided(decision{at: end, took: took, openings: 1})
+		p.decided(decision{at: end, took: took, revision: 1})
 		due := time.Duration(0)
 		for ; due < time.Hour && !p.due(end.Add(due), 1, observed); due += 500 * time.Millisecond {
 		}
@@ -39,7 +39,7 @@ func TestDecisionWaitsForChangesToSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var p pacing
 			end := time.Unix(1_700_000_000, 0)
-			p.decided(decision{at: end, took: time.Millisecond, openings: 1})
+			p.decided(decision{at: end, took: time.Millisecond, revision: 1})
 			// The pause after the last decision is over when the changes begin.
 			begin, revision, due := end.Add(decideEvery), uint64(2), time.Duration(0)
 			for ; due < time.Hour && !p.due(begin.Add(due), revision, observed); due += step {
@@ -67,23 +67,23 @@ func TestDecisionsBecomeRareWhileNothingChanges(t *testing.T) {
 		return after
 	}
 	for i, want := range []time.Duration{10, 20, 40, 80, 120, 120} {
-		p.decided(decision{at: now, took: time.Millisecond, openings: 1})
+		p.decided(decision{at: now, took: time.Millisecond, revision: 1})
 		if got := pause(1); got != want*time.Second {
 			t.Errorf("decision %d: the next one is due after %s, want %s", i, got, want*time.Second)
 		}
 	}
-	p.decided(decision{at: now, took: time.Millisecond, openings: 1})
+	p.decided(decision{at: now, took: time.Millisecond, revision: 1})
 	if got := pause(2); got != settle {
 		t.Errorf("after a change the next decision is due after %s, want %s", got, settle)
 	}
 	for range 5 {
-		p.decided(decision{at: now, took: time.Millisecond, openings: 2})
+		p.decided(decision{at: now, took: time.Millisecond, revision: 2})
 	}
 	p.marketChanged()
 	if got := pause(2); got != decideAtAll {
 		t.Errorf("after other prices the next decision is due after %s, want %s", got, decideAtAll)
 	}
-	p.decided(decision{at: now, took: time.Millisecond, openings: 2, found: true})
+	p.decided(decision{at: now, took: time.Millisecond, revision: 2, found: true})
 	if got := pause(2); got != decideAtAll {
 		t.Errorf("while there is something to do the next decision is due after %s, want %s", got, decideAtAll)
 	}
