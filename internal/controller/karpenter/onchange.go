@@ -80,7 +80,8 @@ func seldom(_ context.Context, req reconcile.Request, _ time.Duration) time.Dura
 // seldomWhenGrown is seldom for nodes that are not young.
 func (a *Assembly) seldomWhenGrown(ctx context.Context, req reconcile.Request, wanted time.Duration) time.Duration {
 	var node corev1.Node
-	if err := a.kube.Get(ctx, req.NamespacedName, &node, client.UnsafeDisableDeepCopy); err != nil || a.clock.Since(node.CreationTimestamp.Time) < young {
+	err := a.kube.Get(ctx, req.NamespacedName, &node, client.UnsafeDisableDeepCopy)
+	if err != nil || a.clock.Since(node.CreationTimestamp.Time) < young {
 		return wanted
 	}
 	return seldom(ctx, req, wanted)

@@ -72,7 +72,8 @@ func comesOrGoes() predicate.Predicate {
 // deleted nothing is noted: there is nothing left to consolidate.
 func (e *podEvents) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
-	if err := e.kube.Get(ctx, req.NamespacedName, &pod, client.UnsafeDisableDeepCopy); err != nil || pod.Spec.NodeName == "" || podutils.IsOwnedByDaemonSet(&pod) {
+	err := e.kube.Get(ctx, req.NamespacedName, &pod, client.UnsafeDisableDeepCopy)
+	if err != nil || pod.Spec.NodeName == "" || podutils.IsOwnedByDaemonSet(&pod) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	claim, err := e.claim(ctx, pod.Spec.NodeName)
