@@ -23,6 +23,14 @@ import (
 // in the last seconds before a crash is lost.
 const every = 5 * time.Second
 
+// A controller that starts says for a moment that it buys nothing yet: it has not read its
+// mode. In its first seconds this is looked at more often, so that a user who asks then is told
+// what holds.
+const (
+	startUp      = 15 * time.Second
+	startUpEvery = time.Second
+)
+
 // Heartbeat is how often the Snapshot is written where nothing has changed, so that its
 // time says whether the controller lives.
 const Heartbeat = time.Minute
@@ -75,6 +83,7 @@ func (p *Publisher) NeedLeaderElection() bool { return true }
 // changed, until the context ends.
 func (p *Publisher) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithValues("Snapshot", v1alpha1.SnapshotName)
+	started := p.Clock.Now()
 	for ctx.Err() == nil {
 		err := p.restore(ctx)
 		if err == nil {
@@ -82,13 +91,17 @@ func (p *Publisher) Start(ctx context.Context) error {
 			break
 		}
 		logger.Error(err, "reading what an earlier controller wrote down failed, trying again")
-		p.pause(ctx)
+		p.pause(ctx, every)
 	}
 	for ctx.Err() == nil {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
 			logger.Error(err, "writing the snapshot did not succeed, trying again")
 		}
-		p.pause(ctx)
+		next := every
+		if p.head.Health.Buying != "" && p.Clock.Since(started) < startUp {
+			next = startUpEvery
+		}
+		p.pause(ctx, next)
 	}
 	return nil
 }
@@ -97,10 +110,10 @@ func (p *Publisher) Start(ctx context.Context) error {
 // goroutine may ask.
 func (p *Publisher) Restored() bool { return p.restored.Load() }
 
-func (p *Publisher) pause(ctx context.Context) {
+func (p *Publisher) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-p.Clock.After(every):
+	case <-p.Clock.After(d):
 	}
 }
 

@@ -145,6 +145,37 @@ func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
 	})
 }
 
+// A controller that starts buys nothing until it has read its mode. That this has passed is
+// told a second later, and not five.
+func TestStartUpIsToldWhenItIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := apiServer(t, interceptor.Funcs{})
+		var buying atomic.Value
+		buying.Store("the mode has not been read yet")
+		collect := func(_ context.Context, d *Document) error {
+			d.Status.Health.Buying = buying.Load().(string)
+			return nil
+		}
+		stop := run(t, &Publisher{Reader: kube, Writer: kube, Collect: collect, Clock: clock.RealClock{}})
+		defer stop()
+		told := func(want string) {
+			t.Helper()
+			if d, err := Read(t.Context(), kube); err != nil || d.Status.Health.Buying != want {
+				t.Errorf("%v, the snapshot says %q, want %q", err, d.Status.Health.Buying, want)
+			}
+		}
+		told("the mode has not been read yet")
+		buying.Store("")
+		time.Sleep(startUpEvery + time.Millisecond)
+		told("")
+		buying.Store("mode Manual") // later it is told with all else
+		time.Sleep(startUpEvery + time.Millisecond)
+		told("")
+		time.Sleep(every)
+		told("mode Manual")
+	})
+}
+
 // A crash between any two writes leaves a snapshot that can be read, also where the controller
 // that crashes has not written yet, and whichever set of shards the one before wrote last.
 func TestSnapshotIsWholeAfterCrashAtAnyWrite(t *testing.T) {

@@ -41,7 +41,7 @@ func ofCluster() map[string]shown {
 		"kubectl get aksnodeclasses":                 {want: `(?m)^default +True`},
 		"kubectl describe aksnodeclass default":      {want: `Image Family: +Ubuntu`},
 		"kubectl apply -f nodepools.yaml":            {before: "nap convert --from-agent-pools -f agent-pools.json > nodepools.yaml", want: `nodepool.karpenter.sh/apps created`},
-		"nap status":                                 {want: `NODEPOOL`},
+		"nap status":                                 {before: await("nap status | grep -q NODEPOOL"), want: `NODEPOOL`},
 		"nap ledger --since 7d":                      {before: await("nap ledger --since 7d | grep -q '1 machine'"), want: `1 machine`},
 		"nap ledger purchases":                       {want: `default-`},
 		"nap ledger moves -o csv":                    {want: `^MOVE,REASON,`},
