@@ -126,13 +126,13 @@ func hashDrifted(claim *karpv1.NodeClaim, class *v1beta1.AKSNodeClass) bool {
 	return was[v1beta1.AnnotationHash] != is[v1beta1.AnnotationHash]
 }
 
-// node reads the claim's node; nil while there is none.
+// node reads the claim's node, which must not be changed; nil while there is none.
 func (d drift) node(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
 	if claim.Status.NodeName == "" {
 		return nil, nil
 	}
 	node := &corev1.Node{}
-	if err := d.kube.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node); err != nil {
+	if err := d.kube.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/object"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	claimdisruption "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/disruption"
@@ -88,5 +90,30 @@ func TestConditionsOfNodeClaimsNeedNoPods(t *testing.T) {
 	}
 	if look() {
 		t.Error("a pod has just come, and it is Consolidatable")
+	}
+}
+
+// A machine that comes or goes changes the status of its NodePool. The conditions of all others
+// of the NodePool do not depend on it.
+func TestConditionsOfNodeClaimsFollowTheirNodePool(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1.NodePool)
+		told   bool
+	}{
+		"nothing": {func(*v1.NodePool) {}, false},
+		"what its machines have": {func(p *v1.NodePool) {
+			p.Status.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
+			p.Status.Nodes = ptr.To(int64(3))
+		}, false},
+		"its conditions": {func(p *v1.NodePool) { p.StatusConditions().SetTrue(v1.ConditionTypeValidationSucceeded) }, false},
+		"its spec":       {func(p *v1.NodePool) { p.Generation++ }, true},
+		"its hash":       {func(p *v1.NodePool) { p.Annotations = map[string]string{v1.NodePoolHashAnnotationKey: "2"} }, true},
+	} {
+		before := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general", Generation: 1}}
+		after := before.DeepCopy()
+		c.change(after)
+		if told := poolsOfClaims().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); told != c.told {
+			t.Errorf("%s: told %t, want %t", name, told, c.told)
+		}
 	}
 }

@@ -36,7 +36,7 @@ func (a *Assembly) lifecycle() []named {
 	return []named{
 		{"nodeclaim.lifecycle", claimlifecycle.NewController(a.clock, a.kube, a.Cloud, a.Recorder,
 			a.Cluster.Cluster, a.poolHealth, a.registrations)},
-		{"nodeclaim.disruption", claimConditions{claimdisruption.NewController(a.clock, a.kube, a.Cloud), a.Cloud}},
+		{"nodeclaim.disruption", claimConditions{claimdisruption.NewController(a.clock, uncopied{a.kube}, a.Cloud), a.Cloud}},
 		{"nodeclaim.expiration", claimexpiration.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.garbagecollection", claimgarbage.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.consistency", claimconsistency.NewController(a.clock, a.kube, a.Cloud, a.Recorder)},

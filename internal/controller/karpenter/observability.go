@@ -3,7 +3,6 @@ package karpenter
 import (
 	"context"
 	"errors"
-	"slices"
 
 	opmetrics "github.com/awslabs/operatorpkg/metrics"
 	"github.com/awslabs/operatorpkg/object"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -55,7 +55,7 @@ func (o *observability) controllers() ([]named, error) {
 		status.WithLabels(append(o.nodeClassLabels(), v1.NodePoolLabelKey, v1.NodeInitializedLabelKey)...))
 	err := errors.Join(replace(claims, o.detailed), replace(pools, true), replace(nodes.Controller, o.detailed))
 	out := []named{
-		{"metrics.pod", onChange{"metrics.pod", &corev1.Pod{}, 1, o.pods(), nil}},
+		{"metrics.pod", onChange{"metrics.pod", &corev1.Pod{}, 1, o.pods(), []predicate.Predicate{measuredPods(o.detailed)}}},
 		{"metrics.nodepool", metricsnodepool.NewController(o.kube, o.cloud, o.cost)},
 		{"status.nodeclaim", onChange{"operatorpkg.nodeclaim.status", &v1.NodeClaim{}, statusWorkers, noRounds(claims), nil}},
 		{"status.nodepool", onChange{"operatorpkg.nodepool.status", &v1.NodePool{}, statusWorkers, noRounds(pools), nil}},
@@ -122,7 +122,7 @@ func (o *observability) replaceShared() error {
 // for how long it has been waiting. One that waits for nothing is looked at when it changes,
 // and where the state of each pod is served, seldom beside: labels of its node are in it.
 func (o *observability) pods() reconcile.Reconciler {
-	pods := metricspod.NewController(o.kube, o.cluster)
+	pods := metricspod.NewController(uncopied{o.kube}, o.cluster)
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := pods.Reconcile(ctx, req)
 		if err != nil || result.RequeueAfter == 0 {
@@ -144,9 +144,7 @@ func (o *observability) pods() reconcile.Reconciler {
 
 // settled reports whether a pod waits for nothing: it is ready, or has ended.
 func settled(pod *corev1.Pod) bool {
-	return podutils.IsTerminal(pod) || pod.Spec.NodeName != "" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return podutils.IsTerminal(pod) || pod.Spec.NodeName != "" && holds(pod, corev1.PodReady)
 }
 
 // nodeClassLabels are the label keys under which nodes name their node class.
