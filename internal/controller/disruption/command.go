@@ -31,9 +31,9 @@ type command struct {
 	// drain evicts the pods of the command; nil before its replacements are ready.
 	// Commands that are ready at the same time share one.
 	drain *drain
-	// since is when this process took the command up. marked is when all its nodes
-	// were marked and all replacements created, zero before.
-	since, marked time.Time
+	// tried is when this process first tried to mark the command's nodes, marked when all of
+	// them were and all replacements created; both are zero before.
+	tried, marked time.Time
 	// waits is what was last logged about why the command waits.
 	waits string
 	// failure is why the command is being rolled back, nil while it is not.

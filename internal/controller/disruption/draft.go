@@ -48,7 +48,7 @@ func (d *drafter) command(planned *model.Command, now time.Time) *command {
 	c := &command{Record: Record{
 		ID: d.newID(8), Reason: planned.Reason, Begun: now.UTC(), FromTemplate: planned.FromTemplate, TerminateFirst: planned.TerminateFirst,
 		Saving: planned.Saving.Dollars(), Evictions: planned.Evictions,
-	}, drafts: map[string]*karpv1.NodeClaim{}, since: now}
+	}, drafts: map[string]*karpv1.NodeClaim{}}
 	for _, n := range planned.Nodes {
 		node := &d.input.Problem.Nodes[n]
 		c.Remove = append(c.Remove, Removed{Claim: node.Claim, Node: node.Name, Pool: node.Pool, Pods: d.moving(n)})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -164,15 +165,26 @@ func (dr *drainer) carry(ctx context.Context, d *drain) []*command {
 	if !over {
 		return nil
 	}
-	var done []*command
-	for _, c := range dr.commands.draining(d) {
-		if err := each(ctx, c.Remove, func(ctx context.Context, r Removed) error { return dr.delete(ctx, &c.Record, r) }); err != nil {
-			if ctx.Err() == nil {
+	asked := dr.commands.draining(d)
+	gone := make([]bool, len(asked))
+	var group errgroup.Group
+	group.SetLimit(commandsAtOnce)
+	for i, c := range asked {
+		group.Go(func() error {
+			err := each(ctx, c.Remove, func(ctx context.Context, r Removed) error { return dr.delete(ctx, &c.Record, r) })
+			if err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a command failed, trying again", "command", c.ID)
 			}
-			continue
+			gone[i] = err == nil
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are logged
+	var done []*command
+	for i, c := range asked {
+		if gone[i] {
+			done = append(done, c)
 		}
-		done = append(done, c)
 	}
 	return done
 }

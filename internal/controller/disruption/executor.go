@@ -23,8 +23,8 @@ const (
 	// replaceWithin is how long replacements may take to become ready, as in
 	// Karpenter. Its nodes take no pods meanwhile.
 	replaceWithin = 10 * time.Minute
-	// beginWithin is how long marking nodes and creating replacements may take:
-	// nothing new is decided meanwhile.
+	// beginWithin is how long marking nodes and creating replacements may take, from the
+	// first try on: nothing new is decided meanwhile.
 	beginWithin = 30 * time.Second
 	// observeWithin is how far the informers may lag before a claim is looked up
 	// in the API server itself.
@@ -85,7 +85,7 @@ func (e *executor) step(ctx context.Context, c *command) (progress, error) {
 	switch {
 	case errors.As(err, &no):
 		c.fail(model.ReasonUnavailable, "%v", no)
-	case err != nil && e.clock.Since(c.since) > beginWithin:
+	case err != nil && e.clock.Since(c.tried) > beginWithin:
 		c.fail(model.ReasonMoveFailed, "%v", err)
 	case errors.Is(err, errUnobserved):
 		return waiting, nil
@@ -128,19 +128,16 @@ func (e *executor) begin(ctx context.Context, c *command) error {
 	if !c.marked.IsZero() {
 		return nil
 	}
+	if c.tried.IsZero() {
+		c.tried = e.clock.Now()
+	}
 	text := c.text()
-	// The record comes before the taint and the taint before the replacements: what
-	// the next process finds after a crash explains what follows.
-	for _, step := range []func(context.Context, Removed) error{
-		func(ctx context.Context, r Removed) error { return e.marker.annotate(ctx, r.Claim, text) },
-		func(ctx context.Context, r Removed) error { return e.marker.taint(ctx, r.Node, true) },
-		func(ctx context.Context, r Removed) error {
-			return e.marker.condition(ctx, r.Claim, string(c.Reason))
-		},
-	} {
-		if err := each(ctx, c.Remove, step); err != nil {
-			return err
-		}
+	// On each node the record comes before the taint, and the taints of all before the
+	// replacements: what the next process finds after a crash explains what follows.
+	if err := each(ctx, c.Remove, func(ctx context.Context, r Removed) error {
+		return e.marker.mark(ctx, r, text, string(c.Reason))
+	}); err != nil {
+		return err
 	}
 	if addsNode(&c.Record) {
 		if slices.ContainsFunc(c.Remove, func(r Removed) bool { return !e.cluster.KnowsDisruption(r.Claim) }) {

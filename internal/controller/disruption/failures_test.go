@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,34 @@ func TestCommandSurvivesFailureOfAnyWrite(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A hundred empty nodes are marked while the API server is slow and the caches are behind: that
+// takes a minute, and no command is rolled back for it.
+func TestSlowWritesRollNothingBack(t *testing.T) {
+	objects := []client.Object{nodePool()}
+	for i := range 100 {
+		objects = append(objects, machine(fmt.Sprintf("m%02d", i), "D2")...)
+	}
+	w := newWorld(t, objects...)
+	w.stumbles = func(int) (error, bool) {
+		w.clock.Step(200 * time.Millisecond)
+		return nil, true
+	}
+	w.pass()
+	if got := w.writes; got > 4*100 {
+		t.Errorf("%d writes, want a record, a taint, a reason and a deletion for each of 100 nodes", got)
+	}
+	w.pass()
+	w.terminate()
+	w.pass()
+	if got := w.sizes(); got != "" {
+		t.Errorf("left are %s", got)
+	}
+	if w.recorder.has("RolledBack") || w.recorder.has("rolled back") {
+		t.Errorf("commands were rolled back: %s", strings.Join(w.recorder.lines, "\n"))
+	}
+	w.wantQuiet()
 }
 
 func TestLoopRecoversFromPlannerPanic(t *testing.T) {

@@ -14,8 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -155,7 +157,7 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.loop = NewLoop(Config{
-		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
+		Clients: Clients{Cached: cached{w.kube, w}, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
 		Paused:  func(map[string]*karpv1.NodePool) map[string]string { return w.paused },
 		Cluster: w.mirrored(), Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
 		Settings: Settings{Terms: model.DefaultConsolidationTerms(), TerminateFirst: w.terminateFirst, Repairs: true},
@@ -179,7 +181,35 @@ func (w *world) newID(n int) string {
 	return fmt.Sprintf("%0*d", n, w.ids)
 }
 
-// sync lets the mirror see the API server as it is now.
+// cached reads single objects as a cache does which is behind: as they were at the last sync.
+type cached struct {
+	client.Client
+	world *world
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	switch into := o.(type) {
+	case *karpv1.NodeClaim:
+		if known, has := c.world.known[keyOf(o, key)].(*karpv1.NodeClaim); has {
+			known.DeepCopyInto(into)
+			return nil
+		}
+	case *corev1.Node:
+		if known, has := c.world.known[keyOf(o, key)].(*corev1.Node); has {
+			known.DeepCopyInto(into)
+			return nil
+		}
+	default:
+		return c.Client.Get(ctx, key, o, opts...)
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func keyOf(o client.Object, key client.ObjectKey) string {
+	return fmt.Sprintf("%T %s/%s", o, key.Namespace, key.Name)
+}
+
+// sync lets the mirror and the caches see the API server as it is now.
 func (w *world) sync() {
 	seen := map[string]client.Object{}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.NodeList{},
@@ -188,7 +218,7 @@ func (w *world) sync() {
 			w.t.Fatal(err)
 		}
 		for _, o := range objectsOf(list) {
-			key := fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
+			key := keyOf(o, client.ObjectKeyFromObject(o))
 			seen[key] = o
 			if old := w.known[key]; old == nil || old.GetUID() != o.GetUID() || old.GetResourceVersion() != o.GetResourceVersion() {
 				w.feed.Apply(o)

@@ -13,8 +13,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 )
 
-// commandsAtOnce bounds the commands that are carried on in parallel.
-const commandsAtOnce = 8
+// commandsAtOnce bounds the commands that are carried on in parallel. Hundreds may be decided on
+// at once, and an API server that is busy takes half a second for a request.
+const commandsAtOnce = 32
 
 // Loop removes and replaces nodes. It implements the manager's Runnable and runs on
 // the leader alone; all its work is done by one goroutine, which waits for nothing
@@ -45,7 +46,7 @@ type Loop struct {
 func NewLoop(cfg Config) *Loop {
 	under, rests, last := &commands{}, &backoff{nodes: map[string]pause{}}, &batch{}
 	kube := cfg.Clients.Cached
-	mark := &marker{kube: kube, clock: cfg.Clock}
+	mark := &marker{kube: kube, live: cfg.Clients.Live, clock: cfg.Clock}
 	reader := &fleetReader{mirror: cfg.Mirror, catalogs: cfg.Catalogs, settings: cfg.Settings, window: cfg.Window}
 	reports := &reporter{kube: kube, recorder: cfg.Recorder, clock: cfg.Clock, lastReported: map[string]report{}}
 	rechecks := &rechecker{

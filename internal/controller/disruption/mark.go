@@ -19,14 +19,21 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
-// writesAtOnce bounds the requests that one command has under way.
-const writesAtOnce = 16
+const (
+	// writesAtOnce bounds the requests that one command has under way.
+	writesAtOnce = 16
+	// conflictsAtMost is how often a write is made again at once because another writer was
+	// faster, or the cache behind what this one has just written.
+	conflictsAtMost = 3
+)
 
 // marker writes on nodes and claims that a command removes them, and takes that
 // back: an annotation, the taint, a condition. All of it may be repeated. It has no
 // state of its own and is safe for concurrent use.
 type marker struct {
+	// kube reads from caches, live from the API server itself.
 	kube  client.Client
+	live  client.Reader
 	clock clock.Clock
 }
 
@@ -46,6 +53,23 @@ func each(ctx context.Context, nodes []Removed, do func(context.Context, Removed
 	return errors.Join(errs...)
 }
 
+// mark writes on a claim and its node that a command removes them: the command itself, the
+// taint, and the reason, in this order. A claim that is gone or is being deleted is left alone,
+// and so is its node.
+func (m *marker) mark(ctx context.Context, r Removed, text, reason string) error {
+	claim, err := m.claim(ctx, r.Claim)
+	if claim == nil || err != nil {
+		return err
+	}
+	if err := m.annotateClaim(ctx, claim, text); err != nil {
+		return err
+	}
+	if err := m.taint(ctx, r.Node, true); err != nil {
+		return err
+	}
+	return m.giveReason(ctx, claim, reason)
+}
+
 // annotate writes the command on a claim, or removes it with an empty text. A claim
 // that is gone or is being deleted is left alone.
 func (m *marker) annotate(ctx context.Context, name, text string) error {
@@ -53,6 +77,12 @@ func (m *marker) annotate(ctx context.Context, name, text string) error {
 	if claim == nil || err != nil {
 		return err
 	}
+	return m.annotateClaim(ctx, claim, text)
+}
+
+// annotateClaim is annotate for a claim that has been read, which is then as the API server
+// has answered.
+func (m *marker) annotateClaim(ctx context.Context, claim *karpv1.NodeClaim, text string) error {
 	if claim.Annotations[v1beta1.AnnotationCommand] == text {
 		return nil
 	}
@@ -65,7 +95,7 @@ func (m *marker) annotate(ctx context.Context, name, text string) error {
 		}
 		claim.Annotations[v1beta1.AnnotationCommand] = text
 	}
-	return ignoreGone(m.kube.Patch(ctx, claim, client.MergeFrom(stored)), "annotating NodeClaim "+name)
+	return ignoreGone(m.kube.Patch(ctx, claim, client.MergeFrom(stored)), "annotating NodeClaim "+claim.Name)
 }
 
 // taint puts Karpenter's taint of a disruption on a node, or takes it away. A node
@@ -75,6 +105,21 @@ func (m *marker) taint(ctx context.Context, name string, on bool) error {
 	if err := m.kube.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return ignoreGone(err, "reading node "+name)
 	}
+	for conflicts := 0; ; conflicts++ {
+		err := m.taintNode(ctx, node, on)
+		if !apierrors.IsConflict(err) || conflicts == conflictsAtMost {
+			return err
+		}
+		node = &corev1.Node{}
+		if err := m.live.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return ignoreGone(err, "reading node "+name)
+		}
+	}
+}
+
+// taintNode is taint for a node that has been read. The error is a conflict where the node has
+// changed since.
+func (m *marker) taintNode(ctx context.Context, node *corev1.Node, on bool) error {
 	is := func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) }
 	if slices.ContainsFunc(node.Spec.Taints, is) == on || !node.DeletionTimestamp.IsZero() {
 		return nil
@@ -86,7 +131,7 @@ func (m *marker) taint(ctx context.Context, name string, on bool) error {
 	}
 	// The lock keeps the list that another writer is changing at this moment.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	return ignoreGone(m.kube.Patch(ctx, node, patch), "tainting node "+name)
+	return ignoreGone(m.kube.Patch(ctx, node, patch), "tainting node "+node.Name)
 }
 
 // condition sets the claim's condition DisruptionReason, or clears it with an
@@ -96,6 +141,25 @@ func (m *marker) condition(ctx context.Context, name, reason string) error {
 	if claim == nil || err != nil {
 		return err
 	}
+	return m.giveReason(ctx, claim, reason)
+}
+
+// giveReason is condition for a claim that has been read.
+func (m *marker) giveReason(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
+	for conflicts := 0; ; conflicts++ {
+		err := m.writeReason(ctx, claim, reason)
+		if !apierrors.IsConflict(err) || conflicts == conflictsAtMost {
+			return err
+		}
+		if claim, err = readClaim(ctx, m.live, claim.Name); claim == nil || err != nil {
+			return err
+		}
+	}
+}
+
+// writeReason writes the condition once. The error is a conflict where the claim has changed
+// since it was read.
+func (m *marker) writeReason(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
 	stored := claim.DeepCopy()
 	conditions := claim.StatusConditions(status.WithClock(m.clock))
 	if reason == "" {
@@ -108,7 +172,7 @@ func (m *marker) condition(ctx context.Context, name, reason string) error {
 	}
 	// Like lists of taints, a list of conditions is replaced as a whole.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	return ignoreGone(m.kube.Status().Patch(ctx, claim, patch), "writing the status of NodeClaim "+name)
+	return ignoreGone(m.kube.Status().Patch(ctx, claim, patch), "writing the status of NodeClaim "+claim.Name)
 }
 
 // admitPods lets nodes take pods again.
@@ -134,10 +198,15 @@ func (m *marker) clear(ctx context.Context, r Removed) {
 	}
 }
 
-// claim returns a copy of a claim that exists and is not being deleted, or nil.
+// claim returns a copy of a claim that exists and is not being deleted, or nil, as the cache
+// has it.
 func (m *marker) claim(ctx context.Context, name string) (*karpv1.NodeClaim, error) {
+	return readClaim(ctx, m.kube, name)
+}
+
+func readClaim(ctx context.Context, reader client.Reader, name string) (*karpv1.NodeClaim, error) {
 	claim := &karpv1.NodeClaim{}
-	if err := m.kube.Get(ctx, client.ObjectKey{Name: name}, claim); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, claim); err != nil {
 		return nil, ignoreGone(err, "reading NodeClaim "+name)
 	}
 	if !claim.DeletionTimestamp.IsZero() {

@@ -42,7 +42,7 @@ func (r *recovery) restore(ctx context.Context) ([]*command, error) {
 			logger.Error(err, "a command cannot be read and is rolled back", "NodeClaim", claim.Name)
 			r.marker.clear(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		case record != nil && byID[record.ID] == nil:
-			byID[record.ID] = &command{Record: *record, since: r.clock.Now()}
+			byID[record.ID] = &command{Record: *record}
 		case record != nil && !slices.ContainsFunc(byID[record.ID].Remove, func(n Removed) bool { return n.Claim == claim.Name }):
 			// This node was released from a partial command, but for its annotation.
 			r.marker.clear(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
