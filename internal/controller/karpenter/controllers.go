@@ -33,9 +33,10 @@ import (
 // deleted machine, and a NodePool from its text to Ready.
 func (a *Assembly) lifecycle() []named {
 	drain := terminator.NewTerminator(a.clock, a.kube, a.Evictions.Queue, a.Recorder)
+	writes := newOwnWrites(a.kube, a.clock)
 	return []named{
-		{"nodeclaim.lifecycle", claimlifecycle.NewController(a.clock, a.kube, a.Cloud, a.Recorder,
-			a.Cluster.Cluster, a.poolHealth, a.registrations)},
+		{"nodeclaim.lifecycle", lifecycleController{claimlifecycle.NewController(a.clock, writes, a.Cloud, a.Recorder,
+			a.Cluster.Cluster, a.poolHealth, a.registrations), writes}},
 		{"nodeclaim.disruption", claimConditions{claimdisruption.NewController(a.clock, uncopied{a.kube}, a.Cloud), a.Cloud}},
 		{"nodeclaim.expiration", claimexpiration.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.garbagecollection", claimgarbage.NewController(a.clock, a.kube, a.Cloud)},
