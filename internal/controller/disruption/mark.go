@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,13 +20,8 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
-const (
-	// writesAtOnce bounds the requests that one command has under way.
-	writesAtOnce = 16
-	// conflictsAtMost is how often a write is made again at once because another writer was
-	// faster, or the cache behind what this one has just written.
-	conflictsAtMost = 3
-)
+// writesAtOnce bounds the requests that one command has under way.
+const writesAtOnce = 16
 
 // marker writes on nodes and claims that a command removes them, and takes that
 // back: an annotation, the taint, a condition. All of it may be repeated. It has no
@@ -99,22 +95,18 @@ func (m *marker) annotateClaim(ctx context.Context, claim *karpv1.NodeClaim, tex
 }
 
 // taint puts Karpenter's taint of a disruption on a node, or takes it away. A node
-// that is being deleted keeps what it has.
+// that is being deleted keeps what it has. After a conflict the API server is asked: the cache
+// may be behind.
 func (m *marker) taint(ctx context.Context, name string, on bool) error {
-	node := &corev1.Node{}
-	if err := m.kube.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-		return ignoreGone(err, "reading node "+name)
-	}
-	for conflicts := 0; ; conflicts++ {
-		err := m.taintNode(ctx, node, on)
-		if !apierrors.IsConflict(err) || conflicts == conflictsAtMost {
-			return err
-		}
-		node = &corev1.Node{}
-		if err := m.live.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	var reader client.Reader = m.kube
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		node := &corev1.Node{}
+		if err := reader.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 			return ignoreGone(err, "reading node "+name)
 		}
-	}
+		reader = m.live
+		return m.taintNode(ctx, node, on)
+	})
 }
 
 // taintNode is taint for a node that has been read. The error is a conflict where the node has
@@ -144,17 +136,20 @@ func (m *marker) condition(ctx context.Context, name, reason string) error {
 	return m.giveReason(ctx, claim, reason)
 }
 
-// giveReason is condition for a claim that has been read.
+// giveReason is condition for a claim that has been read, and is read from the API server after
+// a conflict.
 func (m *marker) giveReason(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
-	for conflicts := 0; ; conflicts++ {
-		err := m.writeReason(ctx, claim, reason)
-		if !apierrors.IsConflict(err) || conflicts == conflictsAtMost {
-			return err
-		}
-		if claim, err = readClaim(ctx, m.live, claim.Name); claim == nil || err != nil {
-			return err
-		}
+	err := m.writeReason(ctx, claim, reason)
+	if !apierrors.IsConflict(err) {
+		return err
 	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		now, err := readClaim(ctx, m.live, claim.Name)
+		if now == nil || err != nil {
+			return err
+		}
+		return m.writeReason(ctx, now, reason)
+	})
 }
 
 // writeReason writes the condition once. The error is a conflict where the claim has changed
