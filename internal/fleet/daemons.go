@@ -69,11 +69,19 @@ func (d *daemonSets) onNewNodes(axes model.Axes) []model.Daemon {
 	return out
 }
 
-// addMissing adds to the problem's node what the DaemonSets will use that run on
-// it and have no pod there yet. A node that leaves gets no more pods.
+// addMissing adds to the problem's node what the missing DaemonSets will use.
 func (d *daemonSets) addMissing(n *stateNode, to *model.Node, axes model.Axes) {
+	for _, set := range d.missing(n) {
+		d.requests[set.key()].addTo(to.Used, axes)
+		to.HostPorts = append(to.HostPorts, set.Spec.HostPorts...)
+	}
+}
+
+// missing are the DaemonSets that run on a node and have no pod there yet. A node that
+// leaves gets no more pods.
+func (d *daemonSets) missing(n *stateNode) []*Daemon {
 	if n.state == model.NodeLeaving {
-		return
+		return nil
 	}
 	present := map[objectKey]bool{}
 	for _, p := range n.pods {
@@ -81,12 +89,13 @@ func (d *daemonSets) addMissing(n *stateNode, to *model.Node, axes model.Axes) {
 			present[objectKey{p.Ref.Namespace, p.Owner.Name}] = true
 		}
 	}
+	var out []*Daemon
 	for _, set := range d.list {
 		if !present[set.key()] && n.runs(set.Spec) {
-			d.requests[set.key()].addTo(to.Used, axes)
-			to.HostPorts = append(to.HostPorts, set.Spec.HostPorts...)
+			out = append(out, set)
 		}
 	}
+	return out
 }
 
 func (d *Daemon) key() objectKey { return objectKey{d.Namespace, d.Name} }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 // planned.
 type pendingPods struct {
 	nodes   *clusterNodes
+	daemons *daemonSets
 	budgets *podBudgets
 	// placements name the node, or its claim, on which a command under way has
 	// reserved room for a pod of a node that leaves.
@@ -29,32 +29,78 @@ type pendingPods struct {
 // that need a place: the waiting ones, and the ones that must leave their node.
 // Their volume claims and resource claims are counted as used.
 func (q *pendingPods) sort(pods map[model.PodRef]*Pod, volumes *volumeResolver, claims *deviceResolver) {
+	var moving []*Pod
 	for _, p := range pods {
-		expected := cmp.Or(q.nominated(p), q.placement(p))
+		expected := q.nominated(p)
 		volumes.use(p, expected != nil)
 		claims.use(p)
-		if expected != nil {
-			expected.pods = append(expected.pods, p)
-			continue
-		}
 		switch {
-		case p.Wanted:
-			q.add(p)
-		case p.Bound():
-			n := q.nodes.byNode[p.Node]
-			if n == nil {
-				continue
-			}
-			if n.state == model.NodeLeaving && p.Movable(q.now) && !q.budgets.block(p) {
-				q.add(p)
-				continue
-			}
-			n.pods = append(n.pods, p)
+		case expected != nil:
+			expected.pods = append(expected.pods, p)
+		case q.placement(p) != nil:
+			moving = append(moving, p)
+		default:
+			q.settle(p)
 		}
 	}
+	q.expect(moving)
 	for _, n := range q.nodes.list {
 		slices.SortFunc(n.pods, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 	}
+}
+
+// settle leaves a pod where it is, or lets it wait for a place.
+func (q *pendingPods) settle(p *Pod) {
+	switch {
+	case p.Wanted:
+		q.add(p)
+	case p.Bound():
+		n := q.nodes.byNode[p.Node]
+		if n == nil {
+			return
+		}
+		if n.state == model.NodeLeaving && p.Movable(q.now) && !q.budgets.block(p) {
+			q.add(p)
+			return
+		}
+		n.pods = append(n.pods, p)
+	}
+}
+
+// expect gives pods their placements as far as there is room: the scheduler knows of no
+// plan and may have put others there, whose own places are then free. The rest has to
+// find room as pods do that wait. All other pods are with their nodes by now.
+func (q *pendingPods) expect(moving []*Pod) {
+	slices.SortFunc(moving, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
+	for _, p := range moving {
+		if n := q.placement(p); q.fits(p, n) {
+			n.pods = append(n.pods, p)
+		} else {
+			q.settle(p)
+		}
+	}
+}
+
+// fits reports whether a node has room for one more pod beside its own and the DaemonSets'
+// that are to come. Of a node of which nothing is known yet it is taken for granted.
+func (q *pendingPods) fits(p *Pod, n *stateNode) bool {
+	if n.allocatable.IsZero() {
+		return true
+	}
+	missing := q.daemons.missing(n)
+	for _, name := range p.Spec.Requests.Names() {
+		free := n.allocatable.Get(name) - p.Spec.Requests.Get(name)
+		for _, other := range n.pods {
+			free -= other.Spec.Requests.Get(name)
+		}
+		for _, set := range missing {
+			free -= q.daemons.requests[set.key()].Get(name)
+		}
+		if free < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // nominated returns the node for which a waiting pod is nominated, unless that

@@ -15,12 +15,17 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 		evicted             bool
 		waiting, cpu, lives int
 		nominated           bool
+		// others is what other pods and a DaemonSet without a pod yet take of the 300 milli-cores
+		// of node-2, half each.
+		others int64
 	}{
-		"by the node's name":     {to: "node-2", cpu: 100, nominated: true},
-		"by the claim's name":    {to: "general-2", cpu: 100, nominated: true},
-		"to a node that is gone": {to: "node-3", waiting: 1},
-		"to a node that leaves":  {to: "node-1", waiting: 1},
-		"already evicted":        {to: "node-2", evicted: true},
+		"by the node's name":       {to: "node-2", cpu: 100, nominated: true},
+		"by the claim's name":      {to: "general-2", cpu: 100, nominated: true},
+		"to a node that is gone":   {to: "node-3", waiting: 1},
+		"to a node that leaves":    {to: "node-1", waiting: 1},
+		"already evicted":          {to: "node-2", evicted: true},
+		"beside other pods":        {to: "node-2", others: 200, cpu: 300, nominated: true, lives: 1},
+		"to a place that is taken": {to: "node-2", others: 202, cpu: 202, waiting: 1, lives: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := NewStore()
@@ -28,6 +33,16 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 			for _, i := range []string{"1", "2"} {
 				store.Put(&Claim{Name: "general-" + i, Pool: "general", ProviderID: i, NodeName: "node-" + i, Leaving: i == "1"})
 				store.Put(&Node{Name: "node-" + i, ProviderID: i, Registered: true, Initialized: true, Ready: true})
+			}
+			if half := c.others / 2; half > 0 {
+				store.Put(&Node{
+					Name: "node-2", ProviderID: "2", Registered: true, Initialized: true, Ready: true, Allocatable: Amounts{CPU: 300, Pods: 10},
+				})
+				store.Put(&Pod{
+					Ref: model.PodRef{Namespace: "default", Name: "other"}, Node: "node-2", EvictionCost: 1,
+					Spec: &PodSpec{Key: "other", Requests: Amounts{CPU: half, Pods: 1}}, Labels: &Labels{},
+				})
+				store.Put(&Daemon{Namespace: "default", Name: "agent", Spec: &PodSpec{Key: "agent", Requests: Amounts{CPU: half, Pods: 1}}})
 			}
 			store.Put(&Pod{
 				Ref: web, Node: "node-1", EvictionCost: 1, Terminating: c.evicted,

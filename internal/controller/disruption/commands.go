@@ -38,6 +38,23 @@ func (cs *commands) replacements() map[string]bool {
 	return out
 }
 
+// withheld are the claims, by name, that replace nodes of other commands and on whose room some
+// commands may not count: it is not known what their own command needs, or that command
+// fails. Of the rest the room is known which the pods that are still to come leave, as is
+// that of any node.
+func (cs *commands) withheld(from []*command) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range slices.Concat(cs.active, cs.settling) {
+		if slices.Contains(from, c) || c.placements != nil && c.failure == nil {
+			continue
+		}
+		for _, r := range c.Replace {
+			out[r.Claim] = true
+		}
+	}
+	return out
+}
+
 // placements are those of all pods that still wait for their eviction, except for
 // pods of some commands. Without them a pod would be counted on any room that there
 // is, and one command would be told that the pods of another have taken its room.

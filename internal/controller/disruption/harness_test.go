@@ -291,10 +291,16 @@ func (w *world) run(passes int) {
 }
 
 // cloud makes claims nodes, or gives them up when it is sold out.
-func (w *world) cloud() {
+func (w *world) cloud() { w.cloudAtMost(never) }
+
+// cloudAtMost does it for so many claims.
+func (w *world) cloudAtMost(machines int) {
 	for _, c := range w.claims() {
 		if c.Status.NodeName != "" || !c.DeletionTimestamp.IsZero() {
 			continue
+		}
+		if machines--; machines < 0 {
+			return
 		}
 		if w.soldOut {
 			w.delete(&c)

@@ -109,12 +109,8 @@ func patience(r *Record) time.Duration {
 // objections asks the fleet of this moment what speaks against commands of one
 // reason, and returns that fleet, too, if it could be stated.
 func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consolidate.Objection, *fleet.DisruptionInput) {
-	own, promised, intent := map[string]bool{}, r.commands.replacements(),
-		consolidate.Intent{Reason: asked[0].Reason, Homes: map[model.PodRef]string{}}
+	own, intent := map[string]bool{}, consolidate.Intent{Reason: asked[0].Reason, Homes: map[model.PodRef]string{}}
 	for _, c := range asked {
-		for _, n := range c.Replace {
-			delete(promised, n.Claim)
-		}
 		in := c.intent(gone(&c.Record, r.mirror.Snapshot()))
 		intent.Draining = intent.Draining || c.drain != nil
 		intent.Nodes = append(intent.Nodes, in.Nodes...)
@@ -133,7 +129,7 @@ func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consoli
 		delete(others, n)
 	}
 	input, err := r.reader.read(ctx, r.clock.Now(), fleet.DisruptionOptions{
-		Own: own, Disrupting: others, Reserved: promised, Placements: r.commands.placements(asked),
+		Own: own, Disrupting: others, Reserved: r.commands.withheld(asked), Placements: r.commands.placements(asked),
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil

@@ -1,0 +1,67 @@
+package disruption
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// moveAll lets the pods leave the nodes of claims that are being deleted, whose machines stay for now.
+func (w *world) moveAll() {
+	for _, c := range w.claims() {
+		if c.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for _, p := range w.pods() {
+			if p.Spec.NodeName == c.Status.NodeName {
+				w.move(&p)
+			}
+		}
+	}
+}
+
+// A fleet has drifted, its new machines come in two batches, the old ones are slow to go, and
+// the scheduler puts the pods that move first on the machines that were bought for others. What
+// those were bought with is room for all still: no move is rolled back.
+func TestMassDriftRollsNothingBack(t *testing.T) {
+	const machines = 12
+	objects := []client.Object{nodePool()}
+	for i := range machines {
+		name := fmt.Sprintf("m%02d", i)
+		objects = append(objects, drifted(name, "D16")...)
+		objects = append(objects, running(3, "web", "5", name)...)
+	}
+	w := newWorld(t, objects...)
+	w.place = w.emptiest
+	w.pass()
+	w.pass()
+	if got := len(w.claims()); got != 2*machines {
+		t.Fatalf("%d NodeClaims, want a replacement of each of %d", got, machines)
+	}
+	w.cloudAtMost(machines / 2)
+	w.pass()
+	w.cloud() // the others are ready before the pods of the first have gone
+	for range 6 {
+		w.evict()
+		w.moveAll()
+		w.pass()
+	}
+	for range 6 {
+		w.run(1)
+	}
+	if w.recorder.has("rolled back") {
+		t.Errorf("moves were rolled back: %s", strings.Join(w.recorder.lines, "\n"))
+	}
+	if got := len(w.evicted); got != 3*machines {
+		t.Errorf("%d pods moved, want each of %d once", got, 3*machines)
+	}
+	for _, c := range w.claims() {
+		if c.StatusConditions().IsTrue(karpv1.ConditionTypeDrifted) {
+			t.Errorf("NodeClaim %s has drifted and is still there", c.Name)
+		}
+	}
+	w.wantQuiet()
+}
