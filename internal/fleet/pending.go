@@ -68,16 +68,17 @@ func (q *pendingPods) settle(p *Pod) {
 }
 
 // expect gives pods their placements as far as there is room: the scheduler knows of no
-// plan and may have put others there, whose own places are then free. The rest has to
-// find room as pods do that wait. All other pods are with their nodes by now.
+// plan and may have put others there, whose own places are then free. The rest stay where they
+// are, since their own command looks for other room before it goes on. All other pods
+// are with their nodes by now.
 func (q *pendingPods) expect(moving []*Pod) {
 	slices.SortFunc(moving, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 	for _, p := range moving {
-		if n := q.placement(p); q.fits(p, n) {
-			n.pods = append(n.pods, p)
-		} else {
-			q.settle(p)
+		n := q.placement(p)
+		if !q.fits(p, n) {
+			n = q.nodes.byNode[p.Node]
 		}
+		n.pods = append(n.pods, p)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 		"to a node that leaves":    {to: "node-1", waiting: 1},
 		"already evicted":          {to: "node-2", evicted: true},
 		"beside other pods":        {to: "node-2", others: 200, cpu: 300, nominated: true, lives: 1},
-		"to a place that is taken": {to: "node-2", others: 202, cpu: 202, waiting: 1, lives: 1},
+		"to a place that is taken": {to: "node-2", others: 202, cpu: 202, lives: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := NewStore()
