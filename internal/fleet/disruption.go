@@ -21,7 +21,8 @@ type DisruptionOptions struct {
 	// Own are nodes, by name, that carry the taint of a disruption and are stated as
 	// if they did not: to check again a command that is under way.
 	Own map[string]bool
-	// Reserved are NodeClaims, by name, that were bought for commands under way.
+	// Reserved are NodeClaims, by name, that were bought for commands under way, and on
+	// whose room nothing else may count.
 	Reserved map[string]bool
 	// Placements is where commands under way have a place for pods that still run
 	// on nodes which leave: the name of a node or of its claim. Such a pod takes its
