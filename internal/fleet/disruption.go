@@ -28,6 +28,10 @@ type DisruptionOptions struct {
 	// on nodes which leave: the name of a node or of its claim. Such a pod takes its
 	// room there already.
 	Placements map[model.PodRef]string
+	// KeepDisplaced leaves pods whose placement others have taken where they are: their own
+	// command looks for other room before it goes on. Else they wait for room as
+	// pending pods do.
+	KeepDisplaced bool
 	// RetryAfter are nodes, by name, with a last command that failed, and when they
 	// may be tried again.
 	RetryAfter map[string]time.Time

@@ -10,9 +10,12 @@ import (
 type Node struct {
 	Name       string
 	ProviderID string
-	Labels     map[string]string
-	Taints     []model.Taint
-	Capacity   Amounts
+	// Claim is the NodeClaim that owns the node: Karpenter writes it down when the node is
+	// registered. It is empty before and for a node that nap did not buy.
+	Claim    string
+	Labels   map[string]string
+	Taints   []model.Taint
+	Capacity Amounts
 	// Allocatable is what its pods may use.
 	Allocatable Amounts
 	// Registered and Initialized say how far the lifecycle of a bought node has

@@ -66,14 +66,18 @@ type clusterNodes struct {
 	byName map[string]*stateNode
 }
 
-// joinNodes brings Nodes and NodeClaims together, by provider ID or node name,
-// and describes each. Azure's identifiers mean the same in any case, and its
-// components do not agree on one.
+// joinNodes brings Nodes and NodeClaims together, by provider ID, node name or owner, and
+// describes each. Azure's identifiers mean the same in any case, and its components do not
+// agree on one. The owner stands for a NodeClaim that is seen later than its Node: both
+// would count otherwise, with room for twice the pods.
 func joinNodes(s *Snapshot, d *nodeDescriber) *clusterNodes {
-	byProvider := make(map[string]*Node, len(s.nodes))
+	byProvider, byOwner := make(map[string]*Node, len(s.nodes)), make(map[string]*Node, len(s.nodes))
 	for _, n := range s.nodes {
 		if n.ProviderID != "" {
 			byProvider[strings.ToLower(n.ProviderID)] = n
+		}
+		if n.Claim != "" {
+			byOwner[n.Claim] = n
 		}
 	}
 	taken := make(map[string]bool, len(s.nodes))
@@ -89,6 +93,9 @@ func joinNodes(s *Snapshot, d *nodeDescriber) *clusterNodes {
 		n := &stateNode{claim: claim, node: byProvider[strings.ToLower(claim.ProviderID)]}
 		if n.node == nil && claim.NodeName != "" {
 			n.node = s.nodes[claim.NodeName]
+		}
+		if n.node == nil {
+			n.node = byOwner[claim.Name]
 		}
 		if n.node != nil {
 			if taken[n.node.Name] {

@@ -16,6 +16,8 @@ type pendingPods struct {
 	// placements name the node, or its claim, on which a command under way has
 	// reserved room for a pod of a node that leaves.
 	placements map[model.PodRef]string
+	// keepDisplaced is as in DisruptionOptions.
+	keepDisplaced bool
 	// now decides which do-not-disrupt periods have ended.
 	now time.Time
 	// wanted are the pods to plan, in no order; rejected are the others.
@@ -68,17 +70,20 @@ func (q *pendingPods) settle(p *Pod) {
 }
 
 // expect gives pods their placements as far as there is room: the scheduler knows of no
-// plan and may have put others there, whose own places are then free. The rest stay where they
-// are, since their own command looks for other room before it goes on. All other pods
+// plan and may have put others there, whose own places are then free. All other pods
 // are with their nodes by now.
 func (q *pendingPods) expect(moving []*Pod) {
 	slices.SortFunc(moving, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 	for _, p := range moving {
-		n := q.placement(p)
-		if !q.fits(p, n) {
+		switch n := q.placement(p); {
+		case q.fits(p, n):
+			n.pods = append(n.pods, p)
+		case q.keepDisplaced:
 			n = q.nodes.byNode[p.Node]
+			n.pods = append(n.pods, p)
+		default:
+			q.settle(p)
 		}
-		n.pods = append(n.pods, p)
 	}
 }
 

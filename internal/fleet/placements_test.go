@@ -18,14 +18,16 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 		// others is what other pods and a DaemonSet without a pod yet take of the 300 milli-cores
 		// of node-2, half each.
 		others int64
+		keep   bool
 	}{
-		"by the node's name":       {to: "node-2", cpu: 100, nominated: true},
-		"by the claim's name":      {to: "general-2", cpu: 100, nominated: true},
-		"to a node that is gone":   {to: "node-3", waiting: 1},
-		"to a node that leaves":    {to: "node-1", waiting: 1},
-		"already evicted":          {to: "node-2", evicted: true},
-		"beside other pods":        {to: "node-2", others: 200, cpu: 300, nominated: true, lives: 1},
-		"to a place that is taken": {to: "node-2", others: 202, cpu: 202, lives: 1},
+		"by the node's name":                 {to: "node-2", cpu: 100, nominated: true},
+		"by the claim's name":                {to: "general-2", cpu: 100, nominated: true},
+		"to a node that is gone":             {to: "node-3", waiting: 1},
+		"to a node that leaves":              {to: "node-1", waiting: 1},
+		"already evicted":                    {to: "node-2", evicted: true},
+		"beside other pods":                  {to: "node-2", others: 200, cpu: 300, nominated: true, lives: 1},
+		"to a place that is taken":           {to: "node-2", others: 202, cpu: 202, lives: 1, waiting: 1},
+		"to a place that is taken, it stays": {to: "node-2", others: 202, keep: true, cpu: 202, lives: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := NewStore()
@@ -48,7 +50,7 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 				Ref: web, Node: "node-1", EvictionCost: 1, Terminating: c.evicted,
 				Spec: &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, Labels: &Labels{},
 			})
-			in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Placements: map[model.PodRef]string{web: c.to}})
+			in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Placements: map[model.PodRef]string{web: c.to}, KeepDisplaced: c.keep})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -180,7 +180,9 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		claims:   newDeviceResolver(s, nodes, catalogs),
 		budgets:  newPodBudgets(s.budgets),
 	}
-	a.pending = &pendingPods{nodes: nodes, daemons: a.daemons, budgets: a.budgets, placements: opts.Placements, now: opts.Now}
+	a.pending = &pendingPods{
+		nodes: nodes, daemons: a.daemons, budgets: a.budgets, placements: opts.Placements, keepDisplaced: opts.KeepDisplaced, now: opts.Now,
+	}
 	a.pending.sort(s.pods, a.volumes, a.claims)
 	a.pending.announced, a.living = s.announced(opts.Now)
 	for _, p := range a.pending.announced {

@@ -33,6 +33,11 @@ func node(n *corev1.Node) *fleet.Node {
 
 		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",
 	}
+	for i := range n.OwnerReferences {
+		if n.OwnerReferences[i].Kind == "NodeClaim" {
+			out.Claim = n.OwnerReferences[i].Name
+		}
+	}
 	for _, t := range out.Taints {
 		if t.Key == v1.DisruptedTaintKey && t.Effect == model.NoSchedule {
 			out.Disrupted = true

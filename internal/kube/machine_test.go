@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
+	"sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 )
 
 // A NodeClaim says when Karpenter gives it up, and what Azure says while it has no machine.
@@ -65,5 +67,20 @@ func TestClaimsAreGivenUpWhenKarpenterDoes(t *testing.T) {
 	}
 	if registerWithin != 15*time.Minute || !regexp.MustCompile(`registrationTimeout\s+= time\.Minute \* 15\n`).Match(source) {
 		t.Errorf("nap says that a node is waited for %s, and Karpenter another time", registerWithin)
+	}
+}
+
+// A node says whose it is as Karpenter has written it down, also as the caches keep it.
+func TestNodeSaysItsClaim(t *testing.T) {
+	owner := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "general-abc12", UID: "1"}}
+	n := nodeclaim.UpdateNodeOwnerReferences(owner, &corev1.Node{})
+	if _, err := Trim(n); err != nil {
+		t.Fatal(err)
+	}
+	if got := node(n).Claim; got != owner.Name {
+		t.Errorf("the node is of NodeClaim %q, want %q", got, owner.Name)
+	}
+	if got := node(&corev1.Node{}).Claim; got != "" {
+		t.Errorf("a node of no owner is of NodeClaim %q", got)
 	}
 }

@@ -130,6 +130,7 @@ func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consoli
 	}
 	input, err := r.reader.read(ctx, r.clock.Now(), fleet.DisruptionOptions{
 		Own: own, Disrupting: others, Reserved: r.commands.withheld(asked), Placements: r.commands.placements(asked),
+		KeepDisplaced: true,
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil
