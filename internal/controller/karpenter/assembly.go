@@ -7,7 +7,6 @@ import (
 
 	opcontroller "github.com/awslabs/operatorpkg/controller"
 	"github.com/awslabs/operatorpkg/status"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
-	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
@@ -103,7 +101,7 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
 	a := &Assembly{
 		Cluster:       Cluster{state.NewCluster(clk, kube, decorated, state.WithRepairPolicyMatcher(repairs))},
 		Recorder:      recorder,
-		Evictions:     Evictions{terminator.NewQueue(clk, kube, recorder)},
+		Evictions:     newEvictions(kube, clk, recorder),
 		Cloud:         decorated,
 		mgr:           mgr,
 		kube:          kube,
@@ -168,15 +166,6 @@ type named struct {
 	name string
 	opcontroller.Controller
 }
-
-// Evictions is Karpenter's eviction queue. A pod leaves it when it has been evicted.
-type Evictions struct {
-	*terminator.Queue
-}
-
-// Add evicts pods as soon as their budgets allow it, and never deletes them past those.
-// The termination of a node that has a deadline gives its pods that deadline later.
-func (e Evictions) Add(pods ...*corev1.Pod) { e.Queue.Add(nil, pods...) }
 
 // Cluster is Karpenter's mirror with what nap's loop asks of it beside.
 type Cluster struct {
