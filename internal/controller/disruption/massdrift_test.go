@@ -2,11 +2,15 @@ package disruption
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // moveAll lets the pods leave the nodes of claims that are being deleted, whose machines stay for now.
@@ -62,6 +66,46 @@ func TestMassDriftRollsNothingBack(t *testing.T) {
 		if c.StatusConditions().IsTrue(karpv1.ConditionTypeDrifted) {
 			t.Errorf("NodeClaim %s has drifted and is still there", c.Name)
 		}
+	}
+	w.wantQuiet()
+}
+
+// The pods of one machine have gone to what was bought for the other, whose own pods are slow to
+// leave. What was bought for the first is empty by now, and is kept for them.
+func TestEmptyReplacementIsKeptForPodsWhosePlaceIsTaken(t *testing.T) {
+	objects := []client.Object{nodePool()}
+	for _, name := range []string{"a", "b"} {
+		objects = append(objects, drifted(name, "D16")...)
+		objects = append(objects, running(3, "web", "5", name)...)
+	}
+	w := newWorld(t, objects...)
+	w.pass()
+	w.pass()
+	w.cloudAtMost(1)
+	w.pass() // deletes the one whose replacement is there
+	var first, other string
+	for _, c := range w.claims() {
+		switch {
+		case c.Annotations[v1beta1.AnnotationReplaces] == "":
+		case c.Status.NodeName != "":
+			first = c.Status.NodeName
+		default:
+			other = "node-" + c.Name
+		}
+	}
+	w.cloud()
+	w.place = func(*corev1.Pod, string) string { return other }
+	w.terminate()
+	w.place = w.emptiest
+	for range 10 { // the pods of the second do not leave yet
+		w.pass()
+	}
+	if !slices.ContainsFunc(w.claims(), func(c karpv1.NodeClaim) bool { return c.Status.NodeName == first && c.DeletionTimestamp.IsZero() }) {
+		t.Errorf("%s is given back, though the pods that leave have no other place", first)
+	}
+	w.run(6)
+	if got := w.sizes(); got != "D16 D16" || len(w.evicted) != 6 {
+		t.Errorf("left are %s after %d pods have moved, want both replacements and 6", got, len(w.evicted))
 	}
 	w.wantQuiet()
 }
