@@ -144,23 +144,11 @@ func (s *Snapshot) virtualPods() []*Pod {
 // they ran there. Those whose node is gone, leaves, or has taken in other pods since have
 // no place until they are planned again.
 func (a *assembly) placeVirtual() {
-	axes, used := model.NewAxes(), map[*stateNode]model.Resources{}
 	for _, p := range a.snapshot.virtualPods() {
 		n := a.nodes.named(a.snapshot.coming.bufferPlaces[p.Ref])
-		if n == nil || n.state == model.NodeLeaving {
+		if n == nil || n.state == model.NodeLeaving || !a.daemons.leaveRoom(p, n) {
 			continue
 		}
-		if used[n] == nil {
-			used[n] = make(model.Resources, len(axes))
-			for _, other := range n.pods {
-				other.Spec.Requests.addTo(used[n], axes)
-			}
-		}
-		with := used[n].Add(p.Spec.Requests.Vector(axes))
-		if !with.Fits(n.allocatable.Vector(axes)) {
-			continue
-		}
-		used[n] = with
 		a.virtual = append(a.virtual, p)
 		if n.node != nil {
 			p.Node = n.node.Name

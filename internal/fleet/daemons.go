@@ -98,6 +98,25 @@ func (d *daemonSets) missing(n *stateNode) []*Daemon {
 	return out
 }
 
+// leaveRoom reports whether a node has room for one more pod beside its own and those of the
+// missing DaemonSets.
+func (d *daemonSets) leaveRoom(p *Pod, n *stateNode) bool {
+	missing := d.missing(n)
+	for _, name := range p.Spec.Requests.Names() {
+		free := n.allocatable.Get(name) - p.Spec.Requests.Get(name)
+		for _, other := range n.pods {
+			free -= other.Spec.Requests.Get(name)
+		}
+		for _, set := range missing {
+			free -= d.requests[set.key()].Get(name)
+		}
+		if free < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func (d *Daemon) key() objectKey { return objectKey{d.Namespace, d.Name} }
 
 // nodeRules are the nodeSelector and the required node affinity as OR-ed

@@ -70,13 +70,13 @@ func (q *pendingPods) settle(p *Pod) {
 }
 
 // expect gives pods their placements as far as there is room: the scheduler knows of no
-// plan and may have put others there, whose own places are then free. All other pods
-// are with their nodes by now.
+// plan and may have put others there, whose own places are then free. A node of which nothing
+// is known yet has room. All other pods are with their nodes by now.
 func (q *pendingPods) expect(moving []*Pod) {
 	slices.SortFunc(moving, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 	for _, p := range moving {
 		switch n := q.placement(p); {
-		case q.fits(p, n):
+		case n.allocatable.IsZero() || q.daemons.leaveRoom(p, n):
 			n.pods = append(n.pods, p)
 		case q.keepDisplaced:
 			n = q.nodes.byNode[p.Node]
@@ -85,28 +85,6 @@ func (q *pendingPods) expect(moving []*Pod) {
 			q.settle(p)
 		}
 	}
-}
-
-// fits reports whether a node has room for one more pod beside its own and the DaemonSets'
-// that are to come. Of a node of which nothing is known yet it is taken for granted.
-func (q *pendingPods) fits(p *Pod, n *stateNode) bool {
-	if n.allocatable.IsZero() {
-		return true
-	}
-	missing := q.daemons.missing(n)
-	for _, name := range p.Spec.Requests.Names() {
-		free := n.allocatable.Get(name) - p.Spec.Requests.Get(name)
-		for _, other := range n.pods {
-			free -= other.Spec.Requests.Get(name)
-		}
-		for _, set := range missing {
-			free -= q.daemons.requests[set.key()].Get(name)
-		}
-		if free < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // nominated returns the node for which a waiting pod is nominated, unless that

@@ -29,23 +29,23 @@ func (cs *commands) nodes() map[string]bool {
 
 // replacements are the claims that replace nodes, until those are drained, by name.
 func (cs *commands) replacements() map[string]bool {
-	out := map[string]bool{}
-	for _, c := range slices.Concat(cs.active, cs.settling) {
-		for _, r := range c.Replace {
-			out[r.Claim] = true
-		}
-	}
-	return out
+	return cs.replacementsOf(func(*command) bool { return true })
 }
 
-// withheld are the claims, by name, that replace nodes of other commands and on whose room some
-// commands may not count: it is not known what their own command needs, or that command
-// fails. Of the rest the room is known which the pods that are still to come leave, as is
-// that of any node.
+// withheld are the replacements on which some commands may not count: those of other commands
+// that fail, or of which it is not known where their pods are to go. On all others there
+// is the room that the placements leave.
 func (cs *commands) withheld(from []*command) map[string]bool {
+	return cs.replacementsOf(func(c *command) bool {
+		return !slices.Contains(from, c) && (c.placements == nil || c.failure != nil)
+	})
+}
+
+// replacementsOf are the replacements of the commands which are asked for.
+func (cs *commands) replacementsOf(asked func(*command) bool) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range slices.Concat(cs.active, cs.settling) {
-		if slices.Contains(from, c) || c.placements != nil && c.failure == nil {
+		if !asked(c) {
 			continue
 		}
 		for _, r := range c.Replace {

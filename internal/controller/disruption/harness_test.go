@@ -341,20 +341,29 @@ func (w *world) move(p *corev1.Pod) {
 // terminate drains the nodes of claims that are being deleted: their pods come
 // back on other nodes, the machines are gone.
 func (w *world) terminate() {
+	w.moveAll()
 	for _, c := range w.claims() {
 		if c.DeletionTimestamp.IsZero() {
 			continue
 		}
-		node := c.Status.NodeName
-		for _, p := range w.pods() {
-			if p.Spec.NodeName == node {
-				w.move(&p)
-			}
-		}
-		if node != "" {
+		if node := c.Status.NodeName; node != "" {
 			w.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 		}
 		w.dropFinalizers(c.Name)
+	}
+}
+
+// moveAll lets the pods leave the nodes of claims that are being deleted, whose machines stay.
+func (w *world) moveAll() {
+	for _, c := range w.claims() {
+		if c.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for _, p := range w.pods() {
+			if p.Spec.NodeName == c.Status.NodeName {
+				w.move(&p)
+			}
+		}
 	}
 }
 

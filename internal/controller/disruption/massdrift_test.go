@@ -13,20 +13,6 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
-// moveAll lets the pods leave the nodes of claims that are being deleted, whose machines stay for now.
-func (w *world) moveAll() {
-	for _, c := range w.claims() {
-		if c.DeletionTimestamp.IsZero() {
-			continue
-		}
-		for _, p := range w.pods() {
-			if p.Spec.NodeName == c.Status.NodeName {
-				w.move(&p)
-			}
-		}
-	}
-}
-
 // A fleet has drifted, its new machines come in two batches, the old ones are slow to go, and
 // the scheduler puts the pods that move first on the machines that were bought for others. What
 // those were bought with is room for all still: no move is rolled back.
