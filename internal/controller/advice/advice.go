@@ -89,6 +89,7 @@ func (l *Loop) look(ctx context.Context) error {
 	}
 	mine := slices.DeleteFunc(pools.Items, func(p karpv1.NodePool) bool { return p.DeletionTimestamp != nil || !l.Manages(&p) })
 	slices.SortFunc(mine, func(a, b karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(classes.Items, func(a, b v1beta1.AKSNodeClass) int { return strings.Compare(a.Name, b.Name) })
 	subscription := l.Subscription()
 	now := l.state(mine, classes.Items, subscription.NoManagedGPU)
 	if now == l.seen && l.Clock.Since(l.at) < afresh {
@@ -116,7 +117,7 @@ func (l *Loop) look(ctx context.Context) error {
 }
 
 // state is a text that changes with everything that the rules look at, sizes of the region
-// excepted.
+// excepted. NodePools and AKSNodeClasses are sorted: a cache lists them in any order.
 func (l *Loop) state(pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass, noManagedGPU bool) string {
 	var b strings.Builder
 	fmt.Fprint(&b, l.Market(), noManagedGPU)

@@ -300,3 +300,46 @@ func TestLostWriteIsRepeated(t *testing.T) {
 		t.Errorf("%s, events %q", got, w.said)
 	}
 }
+
+// backwards lists objects in one order and then in the other, as a cache may.
+type backwards struct {
+	client.Client
+	lists int
+}
+
+func (b *backwards) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := b.Client.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	b.lists++
+	if b.lists%4 < 2 {
+		return nil
+	}
+	switch l := list.(type) {
+	case *karpv1.NodePoolList:
+		slices.Reverse(l.Items)
+	case *v1beta1.AKSNodeClassList:
+		slices.Reverse(l.Items)
+	}
+	return nil
+}
+
+// TestOrderOfListsIsNoChange: the rules take a share of the processor time at rest when they
+// are applied in every look.
+func TestOrderOfListsIsNoChange(t *testing.T) {
+	w := newWorld(t, pool("general", 50), pool("another", 50),
+		&v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 1}},
+		&v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "surge", Generation: 1}})
+	w.Loop.Kube = &backwards{Client: w.Kube}
+	w.looks()
+	read := w.read
+	if read == 0 {
+		t.Fatal("the rules were not applied")
+	}
+	for range 4 {
+		w.looks()
+	}
+	if w.read != read {
+		t.Errorf("nothing has changed, and %d catalogues were read again", w.read-read)
+	}
+}
