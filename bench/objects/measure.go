@@ -47,7 +47,7 @@ const (
 	restFor        = 20 * time.Second
 	settleFor      = 150 * time.Second // what a start sets off is over
 	youngFor       = 10 * time.Minute  // both engines look at younger nodes more often
-	idleFor        = 2 * time.Minute   // Azure's lists are read every two minutes
+	idleFor        = 10 * time.Minute  // as often as anything at rest is done at least
 	decisionWithin = 5 * time.Minute
 	goneWithin     = 5 * time.Minute
 )
@@ -60,10 +60,10 @@ type Options struct {
 	Programs onlab.Programs
 	// Dir is where labs and logs go.
 	Dir string
-	// Profile says that processor profiles of the start, of the idle minute, of changed and
+	// Profile says that processor profiles of the start, of the time at rest, of changed and
 	// of single pods are written beside the logs.
 	Profile bool
-	// Soon leaves out the idle minute, and waiting until no node is young. What is taken at
+	// Soon leaves out the time at rest, and waiting until no node is young. What is taken at
 	// rest is then not taken off other figures.
 	Soon bool
 	// Starts is how often the start is measured, at least 1; the median counts.

@@ -14,10 +14,10 @@ import (
 )
 
 // newAssembly returns what Karpenter's controllers share, with a cloud provider that launches
-// nothing in mode Manual, and adds the keeper of the mode. Karpenter's controllers start when
-// the barrier is lifted.
+// nothing in mode Manual, and adds the keeper of the mode. controllers is the manager to which
+// Karpenter's controllers are added.
 func newAssembly(
-	ctx context.Context, mgr manager.Manager, barrier *startBarrier, cfg Config, cloud *Cloud, checks func() prerequisitewatch.Report,
+	ctx context.Context, mgr, controllers manager.Manager, cfg Config, cloud *Cloud, checks func() prerequisitewatch.Report,
 ) (*karpenter.Assembly, error) {
 	objects, err := changes.Of(ctx, mgr.GetCache(), &karpv1.NodeClaim{}, &karpv1.NodePool{})
 	if err != nil {
@@ -28,7 +28,7 @@ func newAssembly(
 		Checks: checks, OutboundType: cloud.Surroundings.OutboundType,
 		DefaultNodePools: cfg.Options.DefaultNodePools, Dataplane: cloud.Dataplane, Changes: objects.Count,
 	}
-	assembly, err := karpenter.New(ctx, barrier.behind(mgr), cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
+	assembly, err := karpenter.New(ctx, controllers, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
 	if err != nil {
 		return nil, err
 	}

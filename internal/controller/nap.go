@@ -28,6 +28,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/controller/quarantine"
@@ -45,6 +46,8 @@ type napParts struct {
 	cloud     Cloud
 	past      purchases
 	collector *snapshot.Collector
+	// controllers is the manager to which controllers are added.
+	controllers manager.Manager
 	// barrier holds other controllers back until the first plan is made.
 	barrier *startBarrier
 	// restored reports whether all is known that an earlier controller wrote down.
@@ -106,7 +109,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 			numbers.PlannedAgain(claim.Labels[karpv1.NodePoolLabelKey])
 		})
 	}
-	if err := loop.RegisterTriggers(mgr); err != nil {
+	if err := loop.RegisterTriggers(parts.controllers); err != nil {
 		return err
 	}
 	fed := &fedLoops{mirror: m, mgr: mgr, first: firstPlan{
@@ -130,7 +133,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 	if err != nil {
 		return err
 	}
-	if err := addMarketWatches(mgr, cfg, cloud.market, loop.MarketChanged, back.MarketChanged); err != nil {
+	if err := addMarketWatches(parts.controllers, cfg, cloud.market, loop.MarketChanged, back.MarketChanged); err != nil {
 		return err
 	}
 	stuck := liveness.Check(cfg.Clock, liveness.Loop{Name: "provisioning", Activity: loop.Activity()},
@@ -357,7 +360,7 @@ func (w *marketWatch) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.clock.After(lookAtMarket):
+		case <-periodic.After(w.clock, lookAtMarket):
 		}
 		if now := w.market(); now != seen {
 			seen = now

@@ -202,7 +202,11 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err != nil {
 		return err
 	}
-	assembly, err := newAssembly(ctx, mgr, barrier, cfg, &cloud, checks.Report)
+	controllers, err := beginTogether(mgr)
+	if err != nil {
+		return err
+	}
+	assembly, err := newAssembly(ctx, mgr, barrier.behind(controllers), cfg, &cloud, checks.Report)
 	if err != nil {
 		return err
 	}
@@ -233,7 +237,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if cfg.Options.Engine == EngineNap {
 		past := newPurchases(cfg.Clock)
 		memory[snapshot.MemoryPurchases] = past.store()
-		err := registerNap(ctx, mgr, cfg, napParts{assembly, cloud, past, collector, barrier, publisher.Restored})
+		err := registerNap(ctx, mgr, cfg, napParts{assembly, cloud, past, collector, controllers, barrier, publisher.Restored})
 		if err != nil {
 			return err
 		}
@@ -259,7 +263,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},
 		{"nodeclass.termination", nodeclass.NewTermination(mgr.GetClient(), assembly.Recorder)},
 	} {
-		if err := c.Register(ctx, mgr); err != nil {
+		if err := c.Register(ctx, controllers); err != nil {
 			return fmt.Errorf("registering controller %s: %w", c.name, err)
 		}
 	}

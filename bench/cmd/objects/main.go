@@ -30,9 +30,9 @@ func run(ctx context.Context) (err error) {
 	controller := flag.String("controller", "bin/nap-controller", "the controller's program")
 	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
 	profile := flag.Bool("profile", false,
-		"write processor profiles of the start, of the idle minute, of changed and of single pods beside the logs; wants -keep")
+		"write processor profiles of the start, of the time at rest, of changed and of single pods beside the logs; wants -keep")
 	starts := flag.Int("starts", 1, "how often the start is measured; the median counts")
-	soon := flag.Bool("soon", false, "leave out the idle minute, and waiting until no node is young")
+	soon := flag.Bool("soon", false, "leave out the time at rest, and waiting until no node is young")
 	write := flag.String("write", "", "also write the table into this page, between its marks")
 	record := flag.String("record", "bench/objects/testdata/figures.json",
 		"the figures of the page; with -write those of this run take the place of the same sizes' and engines'")
@@ -44,7 +44,7 @@ func run(ctx context.Context) (err error) {
 		return fmt.Errorf("-starts %d: must be at least 1", *starts)
 	}
 	if *soon && *write != "" {
-		return errors.New("-soon: the table that -write writes has a column of the idle minute; leave one of them out")
+		return errors.New("-soon: the table that -write writes has a column of the time at rest; leave one of them out")
 	}
 	ctrllog.SetLogger(logr.Discard()) // the caches of this program have nothing to tell
 	sizes, err := parse(*nodes)

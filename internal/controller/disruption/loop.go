@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 )
 
 // commandsAtOnce bounds the commands that are carried on in parallel. Hundreds may be decided on
@@ -89,7 +90,7 @@ func (l *Loop) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.clock.After(look):
+		case <-periodic.After(l.clock, look):
 		}
 	}
 }

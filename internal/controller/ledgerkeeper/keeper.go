@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/ledger"
 )
@@ -98,7 +99,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-k.Clock.After(every):
+		case <-periodic.After(k.Clock, every):
 		}
 	}
 	return nil

@@ -10,7 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Run does it at once, and again after every pause, until ctx ends. A failure is logged
+// After is like the clock's, with a channel that is ready at a multiple of the pause: after
+// half of it at least, and one and a half at most. Timers that are due by themselves wake the
+// process each; those of loops with like pauses are due together.
+func After(c clock.Clock, pause time.Duration) <-chan time.Time {
+	return c.After(untilMultiple(c.Now(), pause))
+}
+
+// untilMultiple is how long it is until a multiple of the pause.
+func untilMultiple(now time.Time, pause time.Duration) time.Duration {
+	wait := now.Truncate(pause).Add(pause).Sub(now)
+	if wait < pause/2 {
+		wait += pause
+	}
+	return wait
+}
+
+// Run does it at once, and again after every pause as [After] has it, until ctx ends. A failure is logged
 // under the name of what is done, and does not end it. It returns nil, as a manager's
 // runnable does that was told to end.
 func Run(ctx context.Context, c clock.Clock, pause time.Duration, name string, do func(context.Context) error) error {
@@ -21,7 +37,7 @@ func Run(ctx context.Context, c clock.Clock, pause time.Duration, name string, d
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.After(pause):
+		case <-After(c, pause):
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,4 +56,46 @@ func TestRunOnChangeLooksAfterChangesAndFailures(t *testing.T) {
 			t.Errorf("it ran at %v, want %v, and ended with %v", at, want, err)
 		}
 	})
+}
+
+// TestLoopsWakeTogether: two loops that began at different moments, one of which looks half as
+// often, are woken at the same ones.
+func TestLoopsWakeTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10100*time.Millisecond)
+		defer cancel()
+		var mu sync.Mutex
+		woken := map[time.Time]int{}
+		loop := func(late, pause time.Duration) {
+			time.Sleep(late)
+			for ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+				case <-After(clock.RealClock{}, pause):
+					mu.Lock()
+					woken[time.Now()]++
+					mu.Unlock()
+				}
+			}
+		}
+		go loop(130*time.Millisecond, 500*time.Millisecond)
+		go loop(310*time.Millisecond, time.Second)
+		<-ctx.Done()
+		synctest.Wait()
+		if len(woken) != 20 {
+			t.Errorf("woken at %d moments, want each half second", len(woken))
+		}
+	})
+}
+
+// TestPausesAreNeitherShortNorLong: whatever moment one begins at.
+func TestPausesAreNeitherShortNorLong(t *testing.T) {
+	const pause = 3 * time.Second
+	for late := time.Duration(0); late < pause; late += 7 * time.Millisecond {
+		at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC).Add(late)
+		wait := untilMultiple(at, pause)
+		if wait < pause/2 || wait > pause*3/2 || at.Add(wait) != at.Add(wait).Truncate(pause) {
+			t.Fatalf("at %s it waits %s", at, wait)
+		}
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
@@ -268,7 +269,7 @@ func (n *nominations) watch(ctx context.Context, quiet func() time.Duration) {
 		select {
 		case <-ctx.Done():
 		case <-n.wake:
-		case <-n.clock.After(settleLook):
+		case <-periodic.After(n.clock, settleLook):
 		}
 	}
 }

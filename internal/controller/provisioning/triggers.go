@@ -26,6 +26,7 @@ import (
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
@@ -242,7 +243,7 @@ func (t *triggers) watchScheduler(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.clock.After(settleLook):
+		case <-periodic.After(t.clock, settleLook):
 			if t.pods.TakeSettled() {
 				t.batch.Trigger("settled", News{Urgent: true})
 			}
