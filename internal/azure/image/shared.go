@@ -3,11 +3,11 @@ package image
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/nodeautoprovision/nap/internal/azure/resourcelist"
 )
 
 // versionsVersion is the version of AKS's list of node image versions, which the
@@ -35,35 +35,19 @@ func NewShared(subscription, region, galleries string, credential azcore.TokenCr
 
 // list reads all versions, by gallery/definition.
 func (s *Shared) list(ctx context.Context) (map[string][]version, error) {
+	type listed struct {
+		OS      string `json:"os"`
+		SKU     string `json:"sku"`
+		Version string `json:"version"`
+	}
+	all, err := resourcelist.Read[listed](ctx, s.arm, s.path, versionsVersion)
+	if err != nil {
+		return nil, fmt.Errorf("list AKS's node image versions: %w", err)
+	}
 	out := map[string][]version{}
-	for link := runtime.JoinPaths(s.arm.Endpoint(), s.path) + "?api-version=" + versionsVersion; link != ""; {
-		req, err := runtime.NewRequest(ctx, http.MethodGet, link)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := s.arm.Pipeline().Do(req)
-		if err == nil && !runtime.HasStatusCode(resp, http.StatusOK) {
-			err = runtime.NewResponseError(resp)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list AKS's node image versions: %w", err)
-		}
-		var page struct {
-			Value []struct {
-				OS      string `json:"os"`
-				SKU     string `json:"sku"`
-				Version string `json:"version"`
-			} `json:"value"`
-			NextLink string `json:"nextLink"`
-		}
-		if err := runtime.UnmarshalAsJSON(resp, &page); err != nil {
-			return nil, fmt.Errorf("list AKS's node image versions: %w", err)
-		}
-		for _, v := range page.Value {
-			key := v.OS + "/" + v.SKU
-			out[key] = append(out[key], version{name: v.Version})
-		}
-		link = page.NextLink
+	for _, v := range all {
+		key := v.OS + "/" + v.SKU
+		out[key] = append(out[key], version{name: v.Version})
 	}
 	return out, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
+	"github.com/nodeautoprovision/nap/internal/azure/resourcelist"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
@@ -285,26 +286,9 @@ func readOnly() [][]string {
 // list reads all machines of the client's pool, as [machine] or as [listedMachine]; none where
 // there is no pool.
 func list[T any](ctx context.Context, c *MachineClient) ([]T, error) {
-	var out []T
-	req, err := c.request(ctx, http.MethodGet, c.path)
-	for {
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Value    []T    `json:"value"`
-			NextLink string `json:"nextLink"`
-		}
-		if err := c.do(req, &page); err != nil {
-			if f := unavailable.Classify(err); launch.Status(err) == http.StatusNotFound && f.Kind != unavailable.NoMachineAPI {
-				return nil, nil
-			}
-			return nil, err
-		}
-		out = append(out, page.Value...)
-		if page.NextLink == "" {
-			return out, nil
-		}
-		req, err = runtime.NewRequest(ctx, http.MethodGet, page.NextLink)
+	all, err := resourcelist.Read[T](ctx, c.arm, c.path, managedcluster.MachineAPI)
+	if f := unavailable.Classify(err); launch.Status(err) == http.StatusNotFound && f.Kind != unavailable.NoMachineAPI {
+		return nil, nil
 	}
+	return all, err
 }

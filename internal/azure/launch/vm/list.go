@@ -3,16 +3,15 @@ package vm
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime/datetime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+
+	"github.com/nodeautoprovision/nap/internal/azure/resourcelist"
 )
 
 // The versions of Azure's API that the lists are read with: those of the SDK's clients.
@@ -39,36 +38,9 @@ func NewLists(subscription, resourceGroup string, credential azcore.TokenCredent
 	return &Lists{client, subscription, resourceGroup}, nil
 }
 
-// page is one page of a list of Azure Resource Manager. Entries may be null.
-type page[T any] struct {
-	Value    []*T   `json:"value"`
-	NextLink string `json:"nextLink"`
-}
-
-// read reads all pages of a list of a provider's resources.
-func read[T any](ctx context.Context, l *Lists, provider, version string) ([]*T, error) {
-	var out []*T
-	first := func(ctx context.Context) (*policy.Request, error) {
-		request, err := runtime.NewRequest(ctx, http.MethodGet, runtime.JoinPaths(l.arm.Endpoint(), "subscriptions",
-			url.PathEscape(l.subscription), "resourceGroups", url.PathEscape(l.resourceGroup), "providers", provider))
-		if err == nil {
-			request.Raw().URL.RawQuery = url.Values{"api-version": {version}}.Encode()
-			request.Raw().Header.Set("Accept", "application/json")
-		}
-		return request, err
-	}
-	for next, more := "", true; more; more = next != "" {
-		answer, err := runtime.FetcherForNextLink(ctx, l.arm.Pipeline(), next, first, nil)
-		if err != nil {
-			return nil, err
-		}
-		var p page[T]
-		if err := runtime.UnmarshalAsJSON(answer, &p); err != nil {
-			return nil, err
-		}
-		out, next = append(out, p.Value...), p.NextLink
-	}
-	return out, nil
+// path is the list of a provider's resources in the resource group.
+func (l *Lists) path(provider string) string {
+	return "/subscriptions/" + url.PathEscape(l.subscription) + "/resourceGroups/" + url.PathEscape(l.resourceGroup) + "/providers/" + provider
 }
 
 // Machines lists the virtual machines of the resource group, those that nap did not make
@@ -76,7 +48,7 @@ func read[T any](ctx context.Context, l *Lists, provider, version string) ([]*T,
 // provisioning state, and of the properties what [listedMachine] names. It asks Resource
 // Manager itself, which is never behind, unlike Resource Graph.
 func (l *Lists) Machines(ctx context.Context) ([]*armcompute.VirtualMachine, error) {
-	listed, err := read[listedMachine](ctx, l, "Microsoft.Compute/virtualMachines", machinesVersion)
+	listed, err := resourcelist.Read[*listedMachine](ctx, l.arm, l.path("Microsoft.Compute/virtualMachines"), machinesVersion)
 	if err != nil {
 		return nil, fmt.Errorf("list the virtual machines of resource group %s: %w", l.resourceGroup, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/resourcelist"
 )
 
 // LooseNIC is a network interface that no machine has.
@@ -23,7 +24,7 @@ func (l *Lists) LooseNICs(ctx context.Context) ([]LooseNIC, error) {
 			VirtualMachine *struct{} `json:"virtualMachine"`
 		} `json:"properties"`
 	}
-	listed, err := read[nic](ctx, l, "Microsoft.Network/networkInterfaces", nicsVersion)
+	listed, err := resourcelist.Read[*nic](ctx, l.arm, l.path("Microsoft.Network/networkInterfaces"), nicsVersion)
 	if err != nil {
 		return nil, fmt.Errorf("list the network interfaces of resource group %s: %w", l.resourceGroup, err)
 	}
