@@ -12,16 +12,15 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// driftFor is how long what AKS says of its machines is believed: every claim is
-// asked about often, and one list answers for all of them.
-const driftFor = 30 * time.Second
+// driftFor is how long what AKS says of its machines is believed: each NodeClaim is asked about
+// every few minutes, and one list answers for all of them.
+const driftFor = 2 * time.Minute
 
 // driftReader asks AKS which of its machines are out of date and remembers the answer
 // for a while.
 type driftReader struct {
-	config   *config.Config
-	launcher launch.Launcher
-	now      func() time.Time
+	config *config.Config
+	list   *machineList
 
 	mu      sync.Mutex
 	drifted map[string]bool // by claim, as AKS said last
@@ -58,14 +57,14 @@ func (m *driftReader) of(ctx context.Context, claim string) (bool, error) {
 	if !m.config.HasAKSMachines() {
 		return false, nil
 	}
+	machines, asked, err := m.list.within(ctx, driftFor)
+	if err != nil {
+		return false, err
+	}
 	m.mu.Lock()
-	defer m.mu.Unlock() // one asks, the others wait for its answer
-	if m.asked.IsZero() || m.now().Sub(m.asked) >= driftFor {
-		machines, err := m.launcher.List(ctx)
-		if err != nil {
-			return false, err
-		}
-		m.drifted, m.asked = map[string]bool{}, m.now()
+	defer m.mu.Unlock()
+	if m.asked.IsZero() || asked.After(m.asked) {
+		m.drifted, m.asked = map[string]bool{}, asked
 		for _, found := range machines {
 			if found.Drifted {
 				m.drifted[found.Claim] = true

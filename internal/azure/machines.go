@@ -100,7 +100,7 @@ func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine,
 }
 
 // List reads all machines of the cluster.
-func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.launcher.List(ctx) }
+func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.machines.read(ctx) }
 
 // Update gives a running machine the tags and identities that a new machine of
 // the class would have; launch.ErrNotFound when there is none.
@@ -168,7 +168,8 @@ func (p *Provider) ValidateTags(class *nodeclass.NodeClass) error {
 }
 
 // CollectMachines removes machines that are older than five minutes and belong to
-// no NodeClaim, and returns their claims' names. live is asked after Azure is, so
+// no NodeClaim, and returns their claims' names. Azure is asked where nothing has asked
+// it for two minutes, or its last answer shows something to do; live is asked after that, so
 // that a claim made meanwhile counts. Machines that have lost their tags are
 // recognised by their names and collected at the next call. Machines that have
 // their claim and lack what Azure accepted and then failed to do get it again.

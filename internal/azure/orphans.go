@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -29,7 +30,7 @@ type collector struct {
 	vms      vm.Clients
 	aks      *aksmachine.Launcher // nil where there are none to look after
 	launcher launch.Launcher
-	prices   *price.Book
+	list     *machineList
 	// remove starts the removal of a claim's machine, as Provider.Delete.
 	remove func(ctx context.Context, claim string) error
 	// untagged is when interfaces without tags were first seen.
@@ -43,21 +44,36 @@ type collector struct {
 // NodeClaim has its machine. It takes one more list of all machines.
 const adoptEvery = 10 * time.Minute
 
-// machines implements Provider.CollectMachines.
+// listFor is how old a list of all machines may be that says that there is nothing to do.
+const listFor = 2 * time.Minute
+
+// machines implements Provider.CollectMachines. What Karpenter's collector of NodeClaims or the
+// watch of drift has listed a moment ago serves as long as there is nothing to do by it.
 func (c *collector) machines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	machines, err := c.launcher.List(ctx)
+	began := c.now()
+	machines, asked, err := c.list.within(ctx, listFor)
 	if err != nil {
 		return nil, err
 	}
-	c.count(machines)
 	claims, err := live(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
+	if asked.Before(began) {
+		if !c.anything(claims, machines) {
+			return nil, nil
+		}
+		if machines, err = c.list.read(ctx); err != nil {
+			return nil, err
+		}
+		if claims, err = live(ctx); err != nil {
+			return nil, fmt.Errorf("list NodeClaims: %w", err)
+		}
+	}
 	var removed []string
 	errs := []error{c.adopt(ctx, claims, machines)}
 	for _, m := range machines {
-		if m.State == launch.Deleting || c.now().Sub(m.Created) < orphanAge {
+		if !c.settled(m) {
 			continue
 		}
 		if claims[m.Claim] {
@@ -73,14 +89,36 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 	return removed, errors.Join(errs...)
 }
 
-// adopt gives machines that have lost their tags those tags again. While machines is what
-// NodeClaims have, nothing that is in use is missing, and it is seldom looked for.
-func (c *collector) adopt(ctx context.Context, claims map[string]bool, machines []launch.Machine) error {
+// settled reports whether a machine is old enough to be finished or removed, and not on its way
+// out already.
+func (c *collector) settled(m launch.Machine) bool {
+	return m.State != launch.Deleting && c.now().Sub(m.Created) >= orphanAge
+}
+
+// anything reports whether there may be something to do, by a list that is some time old.
+func (c *collector) anything(claims map[string]bool, machines []launch.Machine) bool {
+	if c.adoptionDue(claims, machines) {
+		return true
+	}
+	return slices.ContainsFunc(machines, func(m launch.Machine) bool {
+		return c.settled(m) && (!claims[m.Claim] || m.Unfinished() && m.State != launch.Creating)
+	})
+}
+
+// adoptionDue reports whether machines that have lost their tags are to be looked for: a
+// NodeClaim has no machine, or it was not done for adoptEvery.
+func (c *collector) adoptionDue(claims map[string]bool, machines []launch.Machine) bool {
 	missing := maps.Clone(claims)
 	for _, m := range machines {
 		delete(missing, m.Claim)
 	}
-	if len(missing) == 0 && c.now().Sub(c.adopted) < adoptEvery {
+	return len(missing) > 0 || c.now().Sub(c.adopted) >= adoptEvery
+}
+
+// adopt gives machines that have lost their tags those tags again. While machines is what
+// NodeClaims have, nothing that is in use is missing, and it is seldom looked for.
+func (c *collector) adopt(ctx context.Context, claims map[string]bool, machines []launch.Machine) error {
+	if !c.adoptionDue(claims, machines) {
 		return nil
 	}
 	err := errors.Join(c.adoptMachines(ctx, claims), c.adoptAKSMachines(ctx, claims))
@@ -104,14 +142,14 @@ func (c *collector) finish(ctx context.Context, m launch.Machine) error {
 }
 
 // count tells the prices which machines use up what is paid for in advance.
-func (c *collector) count(machines []launch.Machine) {
+func count(prices *price.Book, machines []launch.Machine) {
 	sizes := map[string]string{}
 	for _, m := range machines {
 		if m.CapacityType == model.OnDemand && m.State != launch.Deleting {
 			sizes[m.Claim] = m.Size
 		}
 	}
-	c.prices.SetMachines(sizes)
+	prices.SetMachines(sizes)
 }
 
 // interfaces implements Provider.CollectNICs.

@@ -43,6 +43,7 @@ func (c *collector) adoptAKSMachines(ctx context.Context, claims map[string]bool
 			errs = append(errs, err)
 			continue
 		}
+		c.list.forget()
 		c.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with",
 			"machine", o.Name, "nodeClaim", claim, "claimed", live)
 	}

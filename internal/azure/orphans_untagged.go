@@ -89,6 +89,7 @@ func (c *collector) adoptMachines(ctx context.Context, claims map[string]bool) e
 			errs = append(errs, fmt.Errorf("give virtual machine %s its tag %s back: %w", *m.Name, launch.TagCluster, err))
 			continue
 		}
+		c.list.forget()
 		c.log.Warn("a virtual machine had lost its tags and was recognised by its names", "machine", *m.Name, "claimed", claims[claim])
 	}
 	return errors.Join(errs...)

@@ -177,6 +177,43 @@ func TestUntaggedVMsAreSeldomLookedForAtRest(t *testing.T) {
 	})
 }
 
+// TestMachinesAreListedOnceForAll: by Karpenter's collector of NodeClaims, whose list serves
+// nap's own as long as there is nothing to do by it. Where there is, it is done by a new one.
+func TestMachinesAreListedOnceForAll(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Minute)
+		inUse := claimed("general-abc12")
+		collect := func(live func(context.Context) (map[string]bool, error), removed int) int64 {
+			t.Helper()
+			const lists = "calls Microsoft.Compute/virtualMachines/read"
+			before := w.Server.Stats()[lists]
+			if got, err := w.provider.CollectMachines(t.Context(), live); err != nil || len(got) != removed {
+				t.Errorf("removed %v, %v, want %d", got, err, removed)
+			}
+			return w.Server.Stats()[lists] - before
+		}
+		collect(inUse, 0) // the first looks for machines without tags, too
+		for range 4 {
+			time.Sleep(2 * time.Minute)
+			if _, err := w.provider.List(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if n := collect(inUse, 0); n != 0 {
+				t.Errorf("listed %d times although it was a second ago", n)
+			}
+		}
+		if n := collect(noClaims, 1); n == 0 {
+			t.Error("a machine is removed by a list that is some time old")
+		}
+		time.Sleep(10 * time.Minute)
+		w.noLeaks(t)
+	}, armtest.Realistic)
+}
+
 func TestVMOfUncertainOwnerIsNotAdopted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// Names of AKS, names that people give, and a machine of another cluster.

@@ -19,7 +19,7 @@ type Collector struct {
 // live are the names of all claims, for the garbage collection.
 func (c *Collector) live(ctx context.Context) (map[string]bool, error) {
 	var list karpv1.NodeClaimList
-	if err := c.kube.List(ctx, &list); err != nil {
+	if err := c.kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	out := make(map[string]bool, len(list.Items))

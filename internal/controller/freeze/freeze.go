@@ -6,6 +6,7 @@ package freeze
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -52,15 +53,24 @@ func (l *Loop) Start(ctx context.Context) error {
 
 func (l *Loop) look(ctx context.Context) error {
 	var list karpv1.NodePoolList
-	if err := l.Kube.List(ctx, &list); err != nil {
+	if err := l.Kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing NodePools: %w", err)
 	}
 	for i := range list.Items {
-		if err := l.tell(ctx, &list.Items[i]); err != nil {
+		if !concerns(&list.Items[i]) {
+			continue
+		}
+		if err := l.tell(ctx, list.Items[i].DeepCopy()); err != nil { // the cache's own is not to be changed
 			return err
 		}
 	}
 	return nil
+}
+
+// concerns reports whether a NodePool is frozen, or has been.
+func concerns(pool *karpv1.NodePool) bool {
+	return kube.FreezeOf(pool) != nil ||
+		slices.ContainsFunc(pool.Status.Conditions, func(c status.Condition) bool { return c.Type == Condition })
 }
 
 // tell makes the condition say what the annotations say, with an event when that is new.

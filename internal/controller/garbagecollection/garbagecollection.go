@@ -29,9 +29,10 @@ type Loop struct {
 	Clock   clock.Clock
 }
 
-// The paces: a forgotten machine costs more than a forgotten interface.
+// The paces: a forgotten machine costs more than a forgotten interface, and machines are listed
+// for this where they were not for two minutes (azure.Provider.CollectMachines).
 const (
-	EveryInstance  = 2 * time.Minute
+	EveryInstance  = time.Minute
 	EveryInterface = 5 * time.Minute
 )
 

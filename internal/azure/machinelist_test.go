@@ -1,0 +1,70 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+)
+
+// shop answers lists of machines after a second, each with one machine more.
+type shop struct {
+	launch.Launcher
+	mu    sync.Mutex
+	lists int
+	fails bool
+}
+
+func (s *shop) List(context.Context) ([]launch.Machine, error) {
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails {
+		return nil, errors.New("no")
+	}
+	s.lists++
+	return make([]launch.Machine, s.lists), nil
+}
+
+// TestOneListServesAll: whoever asks within its age, and those who ask while it is under way;
+// not one that wants what is there now, nor anyone after it was forgotten.
+func TestOneListServesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, counted := &shop{}, 0
+		l := newMachineList(s, time.Now, func(m []launch.Machine) { counted = len(m) })
+		var group sync.WaitGroup
+		for range 10 {
+			group.Go(func() {
+				if m, _, err := l.within(t.Context(), time.Minute); err != nil || len(m) != 1 {
+					t.Errorf("listed %d, %v", len(m), err)
+				}
+			})
+		}
+		group.Wait()
+		expect := func(when string, want int) {
+			t.Helper()
+			m, asked, err := l.within(t.Context(), time.Minute)
+			if err != nil || len(m) != want || s.lists != want || counted != want || time.Since(asked) >= time.Minute {
+				t.Errorf("%s: listed %d, asked %s ago, %v; %d were counted; want %d", when, len(m), time.Since(asked), err, counted, want)
+			}
+		}
+		expect("at once", 1)
+		if m, err := l.read(t.Context()); err != nil || len(m) != 2 {
+			t.Errorf("listed %d now, %v", len(m), err)
+		}
+		expect("after another has listed", 2)
+		time.Sleep(time.Minute)
+		expect("after its age", 3)
+		l.forget()
+		expect("forgotten", 4)
+		s.fails = true
+		time.Sleep(time.Minute)
+		if m, _, err := l.within(t.Context(), time.Minute); err == nil || m != nil {
+			t.Errorf("Azure does not answer: %d machines, %v", len(m), err)
+		}
+	})
+}
