@@ -136,7 +136,6 @@ type Provider struct {
 	network  *network.Resolver
 	scores   *spotRanking
 	launcher launch.Launcher
-	machines *machineList
 	boots    *launch.Boots
 	buyer    *launch.Buyer
 	specs    *specifier
@@ -256,14 +255,14 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	watcher := launch.NewWatcher(p.launcher, m.catalog, m.offerings, m.quota,
 		launch.Reporting{Metrics: metrics, Boots: p.boots, Log: deps.Log})
 	p.buyer = launch.NewBuyer(p.launcher, watcher, m.catalog, m.offerings, m.quota)
-	p.machines = newMachineList(p.launcher, deps.Now, func(machines []launch.Machine) { count(m.prices, machines) })
+	machines := newMachineList(p.launcher, deps.Now, func(machines []launch.Machine) { count(m.prices, machines) })
 	p.orphans = &collector{
 		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
-		launcher: p.launcher, list: p.machines, remove: p.Delete,
+		launcher: p.launcher, list: machines, remove: p.Delete,
 	}
 	p.windows = &windowReader{config: c, client: cl.maintenance, now: deps.Now, seen: map[string]seenWindow{}}
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}
-	p.drift = &driftReader{config: c, list: p.machines}
+	p.drift = &driftReader{config: c, list: machines}
 	p.cluster = newClusterWatch(c, cl.clusters, deps.Log, newPoolWatch(c, cl.aks.Machines, deps.Log, deps.Now))
 	return nil
 }

@@ -70,7 +70,7 @@ func (l *machineList) within(ctx context.Context, age time.Duration) ([]launch.M
 	return machines, asked, nil
 }
 
-// forget makes the next caller list anew: something was changed that a list shows.
+// forget makes the next caller list again: something was changed that a list shows.
 func (l *machineList) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,8 +30,8 @@ func (s *shop) List(context.Context) ([]launch.Machine, error) {
 	return make([]launch.Machine, s.lists), nil
 }
 
-// TestOneListServesAll: whoever asks within its age, and those who ask while it is under way;
-// not one that wants what is there now, nor anyone after it was forgotten.
+// TestOneListServesAll: callers within its age, and those that come while it is under way; not
+// one that wants what is there now, and none after it was forgotten.
 func TestOneListServesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, counted := &shop{}, 0

@@ -100,7 +100,9 @@ func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine,
 }
 
 // List reads all machines of the cluster.
-func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.machines.read(ctx) }
+func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) {
+	return p.orphans.list.read(ctx)
+}
 
 // Update gives a running machine the tags and identities that a new machine of
 // the class would have; launch.ErrNotFound when there is none.
