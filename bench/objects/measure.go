@@ -47,7 +47,7 @@ const (
 	restFor        = 20 * time.Second
 	settleFor      = 150 * time.Second // what a start sets off is over
 	youngFor       = 10 * time.Minute  // both engines look at younger nodes more often
-	idleFor        = 10 * time.Minute  // as often as anything at rest is done at least
+	idleFor        = 10 * time.Minute  // what is done every ten minutes is in it once
 	decisionWithin = 5 * time.Minute
 	goneWithin     = 5 * time.Minute
 )

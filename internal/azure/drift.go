@@ -57,15 +57,15 @@ func (m *driftReader) of(ctx context.Context, claim string) (bool, error) {
 	if !m.config.HasAKSMachines() {
 		return false, nil
 	}
-	machines, asked, err := m.list.within(ctx, driftFor)
+	all, err := m.list.within(ctx, driftFor)
 	if err != nil {
 		return false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.asked.IsZero() || asked.After(m.asked) {
-		m.drifted, m.asked = map[string]bool{}, asked
-		for _, found := range machines {
+	if all.asked.After(m.asked) {
+		m.drifted, m.asked = map[string]bool{}, all.asked
+		for _, found := range all.machines {
 			if found.Drifted {
 				m.drifted[found.Claim] = true
 			}

@@ -9,10 +9,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// machineList lists all machines of the cluster, and knows what Azure has answered last. To
-// read such a list is the dearest thing that a controller at rest does: a thousand machines are
-// some megabytes. So one list serves all that need not know of the last minutes. It is safe for
-// concurrent use.
+// machineList lists all machines of the cluster, and knows what Azure has answered last. A
+// thousand machines are some megabytes to read, so one list serves all that need not know of
+// the last minutes. It is safe for concurrent use.
 type machineList struct {
 	launcher launch.Launcher
 	now      func() time.Time
@@ -21,9 +20,14 @@ type machineList struct {
 
 	asking chan struct{} // holds one thing while one lists for all who would
 
-	mu       sync.Mutex
+	mu   sync.Mutex
+	last machinesAt
+}
+
+// machinesAt are all machines as Azure gave them.
+type machinesAt struct {
 	machines []launch.Machine // shared: nothing of it is changed
-	asked    time.Time        // before the request; zero before the first answer
+	asked    time.Time        // before the request; zero where nothing is known
 }
 
 func newMachineList(launcher launch.Launcher, now func() time.Time, listed func([]launch.Machine)) *machineList {
@@ -31,54 +35,52 @@ func newMachineList(launcher launch.Launcher, now func() time.Time, listed func(
 }
 
 // read lists all machines now.
-func (l *machineList) read(ctx context.Context) ([]launch.Machine, error) {
+func (l *machineList) read(ctx context.Context) (machinesAt, error) {
 	asked := l.now()
 	machines, err := l.launcher.List(ctx)
 	if err != nil {
-		return nil, err
+		return machinesAt{}, err
 	}
-	l.keep(machines, asked)
+	found := machinesAt{machines, asked}
+	l.keep(found)
 	l.listed(machines)
-	return machines, nil
+	return found, nil
 }
 
 // keep remembers an answer, unless a later one is known.
-func (l *machineList) keep(machines []launch.Machine, asked time.Time) {
+func (l *machineList) keep(found machinesAt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !asked.Before(l.asked) {
-		l.machines, l.asked = machines, asked
+	if !found.asked.Before(l.last.asked) {
+		l.last = found
 	}
 }
 
-// within returns what was listed less than age ago, and when Azure was asked for it; where
-// nothing was, it lists now. Callers that come meanwhile wait for that list.
-func (l *machineList) within(ctx context.Context, age time.Duration) ([]launch.Machine, time.Time, error) {
+// within returns what was listed less than age ago; where nothing was, it lists now. Callers
+// that come meanwhile wait for that list.
+func (l *machineList) within(ctx context.Context, age time.Duration) (machinesAt, error) {
 	select {
 	case l.asking <- struct{}{}:
 		defer func() { <-l.asking }()
 	case <-ctx.Done():
-		return nil, time.Time{}, fmt.Errorf("waiting for a list of machines: %w", ctx.Err())
+		return machinesAt{}, fmt.Errorf("waiting for a list of machines: %w", ctx.Err())
 	}
-	if machines, asked := l.last(); !asked.IsZero() && l.now().Sub(asked) < age {
-		return machines, asked, nil
+	if found, known := l.recent(age); known {
+		return found, nil
 	}
-	if _, err := l.read(ctx); err != nil {
-		return nil, time.Time{}, err
-	}
-	machines, asked := l.last()
-	return machines, asked, nil
+	return l.read(ctx)
+}
+
+// recent is what was listed less than age ago; false where nothing was.
+func (l *machineList) recent(age time.Duration) (machinesAt, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last, !l.last.asked.IsZero() && l.now().Sub(l.last.asked) < age
 }
 
 // forget makes the next caller list again: something was changed that a list shows.
 func (l *machineList) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.machines, l.asked = nil, time.Time{}
-}
-
-func (l *machineList) last() ([]launch.Machine, time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.machines, l.asked
+	l.last = machinesAt{}
 }

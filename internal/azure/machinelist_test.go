@@ -39,22 +39,23 @@ func TestOneListServesAll(t *testing.T) {
 		var group sync.WaitGroup
 		for range 10 {
 			group.Go(func() {
-				if m, _, err := l.within(t.Context(), time.Minute); err != nil || len(m) != 1 {
-					t.Errorf("listed %d, %v", len(m), err)
+				if all, err := l.within(t.Context(), time.Minute); err != nil || len(all.machines) != 1 {
+					t.Errorf("listed %d, %v", len(all.machines), err)
 				}
 			})
 		}
 		group.Wait()
 		expect := func(when string, want int) {
 			t.Helper()
-			m, asked, err := l.within(t.Context(), time.Minute)
-			if err != nil || len(m) != want || s.lists != want || counted != want || time.Since(asked) >= time.Minute {
-				t.Errorf("%s: listed %d, asked %s ago, %v; %d were counted; want %d", when, len(m), time.Since(asked), err, counted, want)
+			all, err := l.within(t.Context(), time.Minute)
+			n, ago := len(all.machines), time.Since(all.asked)
+			if err != nil || n != want || s.lists != want || counted != want || ago >= time.Minute {
+				t.Errorf("%s: listed %d, asked %s ago, %v; %d were counted; want %d", when, n, ago, err, counted, want)
 			}
 		}
 		expect("at once", 1)
-		if m, err := l.read(t.Context()); err != nil || len(m) != 2 {
-			t.Errorf("listed %d now, %v", len(m), err)
+		if all, err := l.read(t.Context()); err != nil || len(all.machines) != 2 {
+			t.Errorf("listed %d now, %v", len(all.machines), err)
 		}
 		expect("after another has listed", 2)
 		time.Sleep(time.Minute)
@@ -63,8 +64,8 @@ func TestOneListServesAll(t *testing.T) {
 		expect("forgotten", 4)
 		s.fails = true
 		time.Sleep(time.Minute)
-		if m, _, err := l.within(t.Context(), time.Minute); err == nil || m != nil {
-			t.Errorf("Azure does not answer: %d machines, %v", len(m), err)
+		if all, err := l.within(t.Context(), time.Minute); err == nil || all.machines != nil {
+			t.Errorf("Azure does not answer: %d machines, %v", len(all.machines), err)
 		}
 	})
 }

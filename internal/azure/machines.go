@@ -101,7 +101,8 @@ func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine,
 
 // List reads all machines of the cluster.
 func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) {
-	return p.orphans.list.read(ctx)
+	all, err := p.orphans.list.read(ctx)
+	return all.machines, err
 }
 
 // Update gives a running machine the tags and identities that a new machine of

@@ -44,14 +44,23 @@ type collector struct {
 // NodeClaim has its machine. It takes one more list of all machines.
 const adoptEvery = 10 * time.Minute
 
-// listFor is how old a list of all machines may be that says that there is nothing to do.
+// listFor is how old a list of all machines may be that says that there is nothing to do. A
+// machine that it lacks is younger, and removed at orphanAge at the earliest.
 const listFor = 2 * time.Minute
 
 // machines implements Provider.CollectMachines. What Karpenter's collector of NodeClaims or the
 // watch of drift has listed a moment ago serves as long as there is nothing to do by it.
 func (c *collector) machines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	began := c.now()
-	machines, asked, err := c.list.within(ctx, listFor)
+	if all, known := c.list.recent(listFor); known {
+		claims, err := live(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list NodeClaims: %w", err)
+		}
+		if !c.anything(claims, all.machines) {
+			return nil, nil
+		}
+	}
+	all, err := c.list.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,20 +68,9 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 	if err != nil {
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
-	if asked.Before(began) {
-		if !c.anything(claims, machines) {
-			return nil, nil
-		}
-		if machines, err = c.list.read(ctx); err != nil {
-			return nil, err
-		}
-		if claims, err = live(ctx); err != nil {
-			return nil, fmt.Errorf("list NodeClaims: %w", err)
-		}
-	}
 	var removed []string
-	errs := []error{c.adopt(ctx, claims, machines)}
-	for _, m := range machines {
+	errs := []error{c.adopt(ctx, claims, all.machines)}
+	for _, m := range all.machines {
 		if !c.settled(m) {
 			continue
 		}
@@ -101,7 +99,7 @@ func (c *collector) anything(claims map[string]bool, machines []launch.Machine) 
 		return true
 	}
 	return slices.ContainsFunc(machines, func(m launch.Machine) bool {
-		return c.settled(m) && (!claims[m.Claim] || m.Unfinished() && m.State != launch.Creating)
+		return c.settled(m) && (!claims[m.Claim] || lacks(m))
 	})
 }
 
@@ -130,7 +128,7 @@ func (c *collector) adopt(ctx context.Context, claims map[string]bool, machines 
 
 // finish does what a machine lacks that has run for a while.
 func (c *collector) finish(ctx context.Context, m launch.Machine) error {
-	if !m.Unfinished() || m.State == launch.Creating {
+	if !lacks(m) {
 		return nil
 	}
 	if m.State == launch.Failed {
@@ -140,6 +138,9 @@ func (c *collector) finish(ctx context.Context, m launch.Machine) error {
 	}
 	return c.launcher.Finish(ctx, m)
 }
+
+// lacks reports whether a machine lacks something that nothing is about to do.
+func lacks(m launch.Machine) bool { return m.Unfinished() && m.State != launch.Creating }
 
 // count tells the prices which machines use up what is paid for in advance.
 func count(prices *price.Book, machines []launch.Machine) {

@@ -53,7 +53,7 @@ func (c *laterCache) GetInformer(ctx context.Context, obj client.Object, opts ..
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for the queues of other controllers: %w", ctx.Err())
-		case <-time.After(queuesBeginWithin):
+		case <-time.After(queuesBeginWithin): // real time: it is for the processors
 		}
 	default:
 	}

@@ -29,10 +29,9 @@ type Loop struct {
 	Clock   clock.Clock
 }
 
-// The paces: a forgotten machine costs more than a forgotten interface, and machines are listed
-// for this where they were not for two minutes (azure.Provider.CollectMachines).
+// The paces: a forgotten machine costs more than a forgotten interface.
 const (
-	EveryInstance  = time.Minute
+	EveryInstance  = 2 * time.Minute
 	EveryInterface = 5 * time.Minute
 )
 

@@ -26,9 +26,9 @@ func untilMultiple(now time.Time, pause time.Duration) time.Duration {
 	return wait
 }
 
-// Run does it at once, and again after every pause as [After] has it, until ctx ends. A failure is logged
-// under the name of what is done, and does not end it. It returns nil, as a manager's
-// runnable does that was told to end.
+// Run does it at once, and again after every pause, as [After] has it, until ctx ends. A
+// failure is logged under the name of what is done, and does not end it. It returns nil, as a
+// manager's runnable does that was told to end.
 func Run(ctx context.Context, c clock.Clock, pause time.Duration, name string, do func(context.Context) error) error {
 	for {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
