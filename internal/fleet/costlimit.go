@@ -26,10 +26,7 @@ func (n *stateNode) counted() (cost model.Money, known bool) {
 // costOf sums what the nodes of a NodePool count for. Those that leave count until they are
 // gone, for until then they are paid. It names the first node of which that is not known.
 func (c *clusterNodes) costOf(pool string) (cost model.Money, unknown string) {
-	for _, n := range c.list {
-		if n.pool != pool {
-			continue
-		}
+	for _, n := range c.inPool(pool) {
 		one, known := n.counted()
 		if !known && unknown == "" {
 			unknown = n.name

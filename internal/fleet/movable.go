@@ -39,7 +39,11 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, claims *deviceR
 		cost    float64
 		budgets string
 	}
-	m := &movablePods{place: map[*Pod]model.ClassPods{}, stuck: map[*Pod]string{}}
+	pods := 0
+	for _, n := range nodes {
+		pods += len(n.pods)
+	}
+	m := &movablePods{place: make(map[*Pod]model.ClassPods, pods), stuck: map[*Pod]string{}}
 	index := map[key]*movableClass{}
 	for _, n := range nodes {
 		for _, p := range n.pods {
@@ -60,7 +64,7 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, claims *deviceR
 				}
 			}
 			counted := budgets.of(p)
-			k := key{recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key, held.key}, p.EvictionCost, fmt.Sprint(counted)}
+			k := key{recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key, held.key}, p.EvictionCost, budgetsKey(counted)}
 			c := index[k]
 			if c == nil {
 				class := podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d, devices: held}
@@ -72,6 +76,14 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, claims *deviceR
 		}
 	}
 	return m
+}
+
+// budgetsKey is equal for equal budgets. Most pods have none.
+func budgetsKey(budgets []int) string {
+	if len(budgets) == 0 {
+		return ""
+	}
+	return fmt.Sprint(budgets)
 }
 
 // placed are the pending classes and the classes of the movable pods.
@@ -94,7 +106,7 @@ func (m *movablePods) classes(w *classWriter) []model.MovableClass {
 	equal := map[key][]*movableClass{}
 	var keys []key
 	for _, c := range m.groups {
-		k := key{w.key(&c.podClass), c.cost, fmt.Sprint(c.budgets)}
+		k := key{w.key(&c.podClass), c.cost, budgetsKey(c.budgets)}
 		if equal[k] == nil {
 			keys = append(keys, k)
 		}
@@ -108,8 +120,10 @@ func (m *movablePods) classes(w *classWriter) []model.MovableClass {
 			parts[i] = &c.podClass
 		}
 		all := joined(parts)
+		places := make([]int, len(all.pods))
 		for i, p := range all.pods {
-			m.place[p] = model.ClassPods{Class: len(out), Pods: []int{i}}
+			places[i] = i
+			m.place[p] = model.ClassPods{Class: len(out), Pods: places[i : i+1 : i+1]}
 		}
 		class := w.write(all)
 		for i := range class.Spread { // no pod has to move to where its workload has its share already

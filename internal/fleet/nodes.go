@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -53,106 +52,6 @@ type nodeCost struct {
 	priced bool
 	// diskPrice and nodePrice are parts of price, as in model.Offering.
 	diskPrice, nodePrice model.Money
-}
-
-// clusterNodes are the nodes of a snapshot.
-type clusterNodes struct {
-	// list is sorted by name.
-	list []*stateNode
-	// byNode finds the nodes with a Node object, by its name.
-	byNode map[string]*stateNode
-	// byName finds a node by its name and by its claim's; nil until the method
-	// named needs it.
-	byName map[string]*stateNode
-}
-
-// joinNodes brings Nodes and NodeClaims together, by provider ID, node name or owner, and
-// describes each. Azure's identifiers mean the same in any case, and its components do not
-// agree on one. The owner stands for a NodeClaim that is seen later than its Node: both
-// would count otherwise, with room for twice the pods.
-func joinNodes(s *Snapshot, d *nodeDescriber) *clusterNodes {
-	byProvider, byOwner := make(map[string]*Node, len(s.nodes)), make(map[string]*Node, len(s.nodes))
-	for _, n := range s.nodes {
-		if n.ProviderID != "" {
-			byProvider[strings.ToLower(n.ProviderID)] = n
-		}
-		if n.Claim != "" {
-			byOwner[n.Claim] = n
-		}
-	}
-	taken := make(map[string]bool, len(s.nodes))
-	c := &clusterNodes{byNode: make(map[string]*stateNode, len(s.nodes)), list: make([]*stateNode, 0, len(s.nodes))}
-	add := func(n *stateNode) {
-		d.describe(n)
-		c.list = append(c.list, n)
-		if n.node != nil {
-			c.byNode[n.node.Name] = n
-		}
-	}
-	for _, claim := range allClaims(s) {
-		n := &stateNode{claim: claim, node: byProvider[strings.ToLower(claim.ProviderID)]}
-		if n.node == nil && claim.NodeName != "" {
-			n.node = s.nodes[claim.NodeName]
-		}
-		if n.node == nil {
-			n.node = byOwner[claim.Name]
-		}
-		if n.node != nil {
-			if taken[n.node.Name] {
-				continue
-			}
-			taken[n.node.Name] = true
-		}
-		add(n)
-	}
-	for _, node := range s.nodes {
-		if !taken[node.Name] {
-			add(&stateNode{node: node})
-		}
-	}
-	slices.SortFunc(c.list, func(x, y *stateNode) int { return cmp.Compare(x.name, y.name) })
-	return c
-}
-
-// allClaims are the claims of a snapshot, observed and expected, by name.
-func allClaims(s *Snapshot) []*Claim {
-	claims := slices.AppendSeq(slices.Collect(maps.Values(s.claims)), maps.Values(s.expected))
-	slices.SortFunc(claims, func(x, y *Claim) int { return cmp.Compare(x.Name, y.Name) })
-	return claims
-}
-
-// named returns the node with this name, or whose claim has it, or nil.
-func (c *clusterNodes) named(name string) *stateNode {
-	if c.byName == nil {
-		c.byName = map[string]*stateNode{}
-		for _, n := range c.list {
-			c.byName[n.name] = n
-			if n.claim != nil {
-				c.byName[n.claim.Name] = n
-			}
-		}
-	}
-	return c.byName[name]
-}
-
-// hostStays reports whether a node with this hostname is there and does not leave.
-func (c *clusterNodes) hostStays(host string) bool {
-	return slices.ContainsFunc(c.list, func(n *stateNode) bool {
-		return n.labels[model.LabelHostname] == host && n.state != model.NodeLeaving
-	})
-}
-
-// ofPool sums the capacity of a NodePool's nodes and counts them, without those
-// that leave.
-func (c *clusterNodes) ofPool(pool string, axes model.Axes) (model.Resources, int) {
-	usage, nodes := make(model.Resources, len(axes)), 0
-	for _, n := range c.list {
-		if n.pool == pool && n.state != model.NodeLeaving {
-			n.capacity.addTo(usage, axes)
-			nodes++
-		}
-	}
-	return usage, nodes
 }
 
 // nodeDescriber derives what planning sees of a node from its objects and its
