@@ -18,14 +18,23 @@ type classReader struct{ kube client.Reader }
 
 // get reads the class that a claim or NodePool refers to; one that is being deleted is not found.
 func (r classReader) get(ctx context.Context, ref *karpv1.NodeClassReference) (*v1beta1.AKSNodeClass, error) {
-	class := &v1beta1.AKSNodeClass{}
+	class, err := r.peek(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return class.DeepCopy(), nil
+}
+
+// peek is get for those that are asked often and change nothing: what it returns is in the cache.
+func (r classReader) peek(ctx context.Context, ref *karpv1.NodeClassReference) (*v1beta1.AKSNodeClass, error) {
 	if ref == nil {
 		return nil, errors.New("nodeClassRef is missing; refer to an AKSNodeClass")
 	}
 	if ref.Group != v1beta1.Group || ref.Kind != "AKSNodeClass" {
 		return nil, fmt.Errorf("nodeClassRef is a %s of group %q; it must be an AKSNodeClass of group %s", ref.Kind, ref.Group, v1beta1.Group)
 	}
-	if err := r.kube.Get(ctx, types.NamespacedName{Name: ref.Name}, class); err != nil {
+	class := &v1beta1.AKSNodeClass{}
+	if err := r.kube.Get(ctx, types.NamespacedName{Name: ref.Name}, class, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("read AKSNodeClass %q: %w", ref.Name, err)
 	}
 	if !class.DeletionTimestamp.IsZero() {

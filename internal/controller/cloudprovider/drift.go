@@ -38,7 +38,7 @@ type drift struct {
 
 // reason says why a claim's machine is out of date, or "".
 func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.DriftReason, error) {
-	class, err := d.classes.get(ctx, claim.Spec.NodeClassRef)
+	class, err := d.classes.peek(ctx, claim.Spec.NodeClassRef)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
@@ -41,8 +42,8 @@ func (c *catalogs) overlaid(ctx context.Context, nodePool string, built *instanc
 	if len(list.Items) == 0 {
 		return plain, nil
 	}
-	pools := &karpv1.NodePoolList{}
-	if err := c.classes.kube.List(ctx, pools); err != nil {
+	pools := &karpv1.NodePoolList{} // shared with the cache
+	if err := c.classes.kube.List(ctx, pools, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodePools: %w", err)
 	}
 	var evaluated []nodeoverlay.Pool

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
@@ -57,8 +58,8 @@ func (c *catalogs) instanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]
 
 // catalog is what a NodePool can buy, as the planner wants it.
 func (c *catalogs) catalog(ctx context.Context, nodePool string) (*fleet.Catalog, error) {
-	pool := &karpv1.NodePool{}
-	if err := c.classes.kube.Get(ctx, types.NamespacedName{Name: nodePool}, pool); err != nil {
+	pool := &karpv1.NodePool{} // shared with the cache
+	if err := c.classes.kube.Get(ctx, types.NamespacedName{Name: nodePool}, pool, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("read NodePool %q: %w", nodePool, err)
 	}
 	built, err := c.built(ctx, pool)
@@ -90,7 +91,7 @@ func (c *catalogs) built(ctx context.Context, pool *karpv1.NodePool) (*instancet
 	if err := azure.CheckPoolName(c.azure.Config(), pool.Name); err != nil {
 		return nil, err
 	}
-	class, err := c.classes.get(ctx, pool.Spec.Template.Spec.NodeClassRef)
+	class, err := c.classes.peek(ctx, pool.Spec.Template.Spec.NodeClassRef)
 	if err != nil {
 		return nil, fmt.Errorf("NodePool %q: %w", pool.Name, err)
 	}

@@ -114,9 +114,10 @@ func limitNodes(p *model.DisruptionProblem) {
 	}
 }
 
+// pools are the NodePools by name. They are shared with the cache, and must not be changed.
 func (d *decider) pools(ctx context.Context) (map[string]*karpv1.NodePool, error) {
 	var list karpv1.NodePoolList
-	if err := d.kube.List(ctx, &list); err != nil {
+	if err := d.kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodePools: %w", err)
 	}
 	pools := map[string]*karpv1.NodePool{}

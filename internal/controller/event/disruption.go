@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,13 @@ func kept(reason model.Reason, message string) string {
 	return strings.TrimSuffix(explain.Meaning(reason), ".") + ": " + message
 }
 
-// NodePoolBlocked says on a NodePool that its budgets allow no disruption at all for a reason.
+// NodePoolBlocked says on a NodePool that its budgets allow no disruption at all for a reason:
+// within an hour, after which Kubernetes forgets an event, four times. Karpenter says it with
+// each decision, which is many writes where many NodePools are closed for long.
 func NodePoolBlocked(pool *karpv1.NodePool, reason model.DisruptionReason) events.Event {
-	return lines(disruptionevents.NodePoolBlockedForDisruptionReason(pool, karpv1.DisruptionReason(reason)))[0]
+	e := lines(disruptionevents.NodePoolBlockedForDisruptionReason(pool, karpv1.DisruptionReason(reason)))[0]
+	e.DedupeTimeout = 15 * time.Minute
+	return e
 }
 
 // RepairBlocked says on an unhealthy node and its NodeClaim why it is not repaired now.

@@ -61,7 +61,7 @@ func (c *Controller) Register(_ context.Context, mgr manager.Manager) error {
 // claimsOf are the claims of a class that has changed.
 func (c *Controller) claimsOf(ctx context.Context, class client.Object) []reconcile.Request {
 	var list karpv1.NodeClaimList
-	if err := c.kube.List(ctx, &list); err != nil {
+	if err := c.kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the claims' own events come anyway
 	}
 	var out []reconcile.Request

@@ -80,8 +80,8 @@ func (l *Loop) state() uint64 {
 }
 
 func (l *Loop) look(ctx context.Context) error {
-	var list karpv1.NodePoolList
-	if err := l.Kube.List(ctx, &list); err != nil {
+	var list karpv1.NodePoolList // shared with the cache: what is changed is copied
+	if err := l.Kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing NodePools: %w", err)
 	}
 	reached, known := l.Reached()
@@ -111,11 +111,9 @@ func tooManyReplicas(pool *karpv1.NodePool) string {
 
 // tell makes the condition of a NodePool say that a limit is reached, or cannot be read,
 // with an event when that is new. When another writer was faster, the next look sees the
-// NodePool as it is then.
-func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, reached string, invalid error) error {
-	stored := pool.DeepCopy()
-	conditions := pool.StatusConditions(status.WithClock(l.Clock))
-	before := conditions.Get(Condition)
+// NodePool as it is then. The NodePool stays as it is.
+func (l *Loop) tell(ctx context.Context, stored *karpv1.NodePool, reached string, invalid error) error {
+	before := condition(stored)
 	reason, text, told := ReasonRoom, "No limit keeps a machine from being bought", event.LimitLeavesRoom
 	switch {
 	case invalid != nil:
@@ -123,19 +121,29 @@ func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, reached string, 
 	case reached != "":
 		reason, text, told = ReasonReached, reached, event.LimitReached
 	}
-	switch {
-	case reason == ReasonRoom && !before.IsTrue():
+	if reason == ReasonRoom && !before.IsTrue() || reason != ReasonRoom && before.IsTrue() && before.Message == text {
 		return nil
-	case reason == ReasonRoom:
+	}
+	pool := stored.DeepCopy()
+	conditions := pool.StatusConditions(status.WithClock(l.Clock))
+	if reason == ReasonRoom {
 		conditions.SetFalse(Condition, reason, text)
-	case before.IsTrue() && before.Message == text:
-		return nil
-	default:
+	} else {
 		conditions.SetTrueWithReason(Condition, reason, text)
 	}
 	if written, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); !written {
 		return err
 	}
 	l.Recorder.Publish(told(pool, text))
+	return nil
+}
+
+// condition is the condition of a NodePool as it stands, or nil.
+func condition(pool *karpv1.NodePool) *status.Condition {
+	for i := range pool.Status.Conditions {
+		if pool.Status.Conditions[i].Type == Condition {
+			return &pool.Status.Conditions[i]
+		}
+	}
 	return nil
 }

@@ -154,7 +154,7 @@ func newGatherer(cfg *Config) *gatherer {
 // taken: a change in between is then seen when the plan is applied, and not lost.
 func (g *gatherer) gather(ctx context.Context, id string) (*planInputs, error) {
 	var pools karpv1.NodePoolList
-	if err := g.kube.List(ctx, &pools); err != nil {
+	if err := g.kube.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodePools: %w", err)
 	}
 	in := &planInputs{snapshot: g.mirror.Snapshot(), pools: map[string]*karpv1.NodePool{}}

@@ -101,25 +101,26 @@ func (l *Loop) look(ctx context.Context) error {
 }
 
 func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error {
-	var list v1beta1.AKSNodeClassList
-	if err := l.Kube.List(ctx, &list); err != nil {
+	var list v1beta1.AKSNodeClassList // shared with the cache: what is changed is copied
+	if err := l.Kube.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing AKSNodeClasses: %w", err)
 	}
 	for i := range list.Items {
-		class := &list.Items[i]
+		record, is := paused[list.Items[i].Name]
+		if !is && !registersNot(&list.Items[i]) {
+			continue
+		}
+		class := list.Items[i].DeepCopy()
 		conditions := class.StatusConditions(status.WithClock(l.Clock))
 		stored := class.DeepCopy()
 		before := conditions.Get(v1beta1.ConditionNodeRegistrationHealthy)
-		record, is := paused[class.Name]
 		switch {
 		case is && before.IsFalse() && before.Message == Text(&record):
 			continue
 		case is:
 			conditions.SetFalse(v1beta1.ConditionNodeRegistrationHealthy, ReasonRegistrationFailed, Text(&record))
-		case before.IsFalse():
-			conditions.SetTrue(v1beta1.ConditionNodeRegistrationHealthy)
 		default:
-			continue
+			conditions.SetTrue(v1beta1.ConditionNodeRegistrationHealthy)
 		}
 		if written, err := periodic.WriteStatus(ctx, l.Kube, stored, class); err != nil || !written {
 			return err
@@ -131,6 +132,13 @@ func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error 
 		}
 	}
 	return nil
+}
+
+// registersNot reports whether an AKSNodeClass says that its machines do not register.
+func registersNot(class *v1beta1.AKSNodeClass) bool {
+	return slices.ContainsFunc(class.Status.Conditions, func(c status.Condition) bool {
+		return c.Type == v1beta1.ConditionNodeRegistrationHealthy && c.IsFalse()
+	})
 }
 
 func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloads []Record) error {

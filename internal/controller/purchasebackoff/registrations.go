@@ -107,10 +107,11 @@ func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
 	defer r.mu.Unlock()
 	r.learn(classes.Items)
 	r.looked = true
-	here := map[string]bool{}
+	here := map[string]bool{} // of the machines that are followed
 	for i := range claims.Items {
-		here[claims.Items[i].Name] = true
-		r.follow(&claims.Items[i])
+		if claim := &claims.Items[i]; r.follow(claim) {
+			here[claim.Name] = true
+		}
 	}
 	for name, m := range r.machines {
 		if !here[name] && (m.seen || r.clock.Since(m.made) > seenWithin) {
@@ -153,8 +154,8 @@ func (r *Registrations) learn(classes []v1beta1.AKSNodeClass) {
 	}
 }
 
-// follow takes in one claim.
-func (r *Registrations) follow(c *karpv1.NodeClaim) {
+// follow takes in one claim, and reports whether its machine is followed further.
+func (r *Registrations) follow(c *karpv1.NodeClaim) bool {
 	m := r.machines[c.Name]
 	registered := condition(c, karpv1.ConditionTypeRegistered)
 	if registered != nil && registered.IsTrue() {
@@ -166,10 +167,10 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 			r.Breaker.Succeeded(m.key)
 			delete(r.machines, c.Name)
 		}
-		return
+		return false
 	}
 	if c.Spec.NodeClassRef == nil {
-		return
+		return m != nil
 	}
 	if m == nil {
 		m = r.add(c, c.CreationTimestamp.Time)
@@ -177,19 +178,20 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 	m.seen = true
 	launched := condition(c, karpv1.ConditionTypeLaunched)
 	if launched == nil || !launched.IsTrue() {
-		return
+		return true
 	}
 	if m.key == "" {
 		m.key, m.launched = r.keyOf(c), launched.LastTransitionTime.Time
 	}
 	if booted := condition(c, v1beta1.ConditionBooted); booted != nil && booted.IsFalse() {
 		r.fail(c.Name, m, booted.Message)
-		return
+		return true
 	}
 	if c.DeletionTimestamp != nil {
 		m.left = c.DeletionTimestamp.Time
 		r.ended(c.Name, m)
 	}
+	return true
 }
 
 // add begins to follow a claim.
