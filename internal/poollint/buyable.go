@@ -29,13 +29,21 @@ func choices(p *fleet.Pool, c *fleet.Catalog) []choice {
 	for i := range c.InstanceTypes {
 		t := &c.InstanceTypes[i]
 		for j := range t.Offerings {
-			o := &t.Offerings[j]
-			if !slices.ContainsFunc(asked, func(r model.Requirement) bool { return !offers(t, o, r) }) {
+			if o := &t.Offerings[j]; offersAll(t, o, asked) {
 				out = append(out, choice{t, o})
 			}
 		}
 	}
 	return out
+}
+
+func offersAll(t *model.InstanceType, o *model.Offering, asked model.Requirements) bool {
+	for i := range asked {
+		if !offers(t, o, &asked[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // decides reports whether some size of a catalogue has a label, or lets its buyer choose it.
@@ -44,15 +52,25 @@ func decides(c *fleet.Catalog, key string) bool {
 	case model.LabelInstanceType, model.LabelZone, model.LabelCapacityType:
 		return true
 	}
-	return slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool {
-		_, has := t.Labels[key]
-		_, choice := t.Choices[key]
-		return has || choice || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, has := o.Labels[key]; return has })
-	})
+	for i := range c.InstanceTypes {
+		t := &c.InstanceTypes[i]
+		if _, has := t.Labels[key]; has {
+			return true
+		}
+		if _, choice := t.Choices[key]; choice {
+			return true
+		}
+		for j := range t.Offerings {
+			if _, has := t.Offerings[j].Labels[key]; has {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // offers reports whether an offering can have a label as a requirement wants it.
-func offers(t *model.InstanceType, o *model.Offering, r model.Requirement) bool {
+func offers(t *model.InstanceType, o *model.Offering, r *model.Requirement) bool {
 	if value, has := o.Labels[r.Key]; has {
 		return r.Matches(value, true)
 	}

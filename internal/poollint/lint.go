@@ -109,7 +109,8 @@ func (l *linter) look() {
 	if len(l.choices[l.at]) == 0 && len(UnknownSizes(p)) > 0 {
 		return // it may be able to buy these
 	}
-	if text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Lacking)); text != "" {
+	if len(l.choices[l.at]) == 0 {
+		text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Lacking))
 		l.say(NothingToBuy, "Widen spec.template.spec.requirements.", "can buy nothing: %s", text)
 		return
 	}
