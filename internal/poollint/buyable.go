@@ -7,6 +7,7 @@ package poollint
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -24,17 +25,22 @@ type choice struct {
 // choices lists what the requirements of a NodePool leave of a catalogue, available now
 // or not. A label that no size has is the NodePool's own: its nodes carry it.
 func choices(p *fleet.Pool, c *fleet.Catalog) []choice {
+	return slices.Collect(eachChoice(p, c))
+}
+
+// eachChoice yields what choices lists.
+func eachChoice(p *fleet.Pool, c *fleet.Catalog) iter.Seq[choice] {
 	asked := slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return !decides(c, r.Key) })
-	var out []choice
-	for i := range c.InstanceTypes {
-		t := &c.InstanceTypes[i]
-		for j := range t.Offerings {
-			if o := &t.Offerings[j]; offersAll(t, o, asked) {
-				out = append(out, choice{t, o})
+	return func(yield func(choice) bool) {
+		for i := range c.InstanceTypes {
+			t := &c.InstanceTypes[i]
+			for j := range t.Offerings {
+				if o := &t.Offerings[j]; offersAll(t, o, asked) && !yield(choice{t, o}) {
+					return
+				}
 			}
 		}
 	}
-	return out
 }
 
 func offersAll(t *model.InstanceType, o *model.Offering, asked model.Requirements) bool {
@@ -95,7 +101,7 @@ func Nothing(p *fleet.Pool, c *fleet.Catalog, advice func(model.Requirement) str
 	if p.Invalid != "" {
 		return p.Invalid
 	}
-	if len(choices(p, c)) > 0 {
+	for range eachChoice(p, c) {
 		return ""
 	}
 	for _, r := range p.Requirements {

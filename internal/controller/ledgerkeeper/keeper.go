@@ -33,6 +33,9 @@ const (
 	every = 5 * time.Second
 	// atLeastEvery is how often the page is written where only costs have grown.
 	atLeastEvery = time.Minute
+	// lookHolds is for how long a look at a cluster in which nothing changes stands for it: of
+	// what decides prices, an AKSNodeClass is in neither the mirror nor the market.
+	lookHolds = 5 * time.Minute
 	// keptDays is for how many days pages are kept.
 	keptDays = 35
 )
@@ -74,6 +77,8 @@ type rest struct {
 	fleet  *fleet.Snapshot
 	market uint64
 	look   *ledger.Look
+	// looked is when the cluster itself was looked at.
+	looked time.Time
 	// until is when it was still the fleet.
 	until time.Time
 }
@@ -119,16 +124,21 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}
 	// The fleet is read after the time, so that what is missing in it went before.
 	at, now := k.Clock.Now(), k.Fleet()
-	if now == k.rest.fleet && market == k.rest.market && len(gone) == 0 {
+	rests := now == k.rest.fleet && market == k.rest.market && len(gone) == 0
+	if rests {
 		k.rest.until = at
 		// Nothing is to be written, and the day is not over: it can be counted later.
 		if at.Sub(k.wrote) < atLeastEvery && at.UTC().Format(time.DateOnly) == k.book.Day {
 			return nil
 		}
 	}
-	look, err := ledger.LookAt(ctx, now, k.Catalogs, ledger.Settings{Now: at, Labels: k.Labels, Gone: gone})
-	if err != nil {
-		return err
+	looked, look := k.rest.looked, k.rest.again(at)
+	if !rests || at.Sub(looked) >= lookHolds {
+		var err error
+		if look, err = ledger.LookAt(ctx, now, k.Catalogs, ledger.Settings{Now: at, Labels: k.Labels, Gone: gone}); err != nil {
+			return err
+		}
+		looked = at
 	}
 	if err := k.observe(ctx, k.restEnds()); err != nil {
 		return err
@@ -136,7 +146,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	if err := k.observe(ctx, look); err != nil {
 		return err
 	}
-	k.rest = rest{fleet: now, market: market, look: look, until: at}
+	k.rest = rest{fleet: now, market: market, look: look, looked: looked, until: at}
 	if !k.book.Changed() && at.Sub(k.wrote) < atLeastEvery {
 		return nil
 	}
@@ -149,15 +159,23 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	return nil
 }
 
+// again is the look at a cluster in which nothing has changed since; nil before the first.
+func (r *rest) again(at time.Time) *ledger.Look {
+	if r.look == nil {
+		return nil
+	}
+	out := *r.look
+	out.At = at
+	return &out
+}
+
 // restEnds is the last look until the moment in which it still held, so that what has come
 // since is counted from there; nil where that was counted.
 func (k *Keeper) restEnds() *ledger.Look {
 	if k.rest.look == nil || !k.rest.until.After(k.rest.look.At) {
 		return nil
 	}
-	out := *k.rest.look
-	out.At = k.rest.until
-	return &out
+	return k.rest.again(k.rest.until)
 }
 
 // observe counts what a look has seen, nil for nothing, and tells of the machines that are

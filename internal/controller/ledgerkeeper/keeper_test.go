@@ -271,8 +271,12 @@ func TestClusterAtRestIsSeldomLookedAt(t *testing.T) {
 	for range 22 {
 		c.keep(k, 5*time.Second)
 	}
+	if looks := c.looks - before; looks != 0 {
+		t.Errorf("the cluster was looked at %d times in 110 seconds without a change, want 0", looks)
+	}
+	c.keep(k, lookHolds-22*5*time.Second)
 	if looks := c.looks - before; looks != 1 {
-		t.Errorf("the cluster was looked at %d times in 110 seconds without a change, want once", looks)
+		t.Errorf("the cluster was looked at %d times in %s without a change, want once", looks, lookHolds)
 	}
 	b := c.buy("b")
 	c.keep(k, 5*time.Second)
@@ -283,12 +287,13 @@ func TestClusterAtRestIsSeldomLookedAt(t *testing.T) {
 	k.Gone("b", c.clock.Now())
 	c.keep(k, 5*time.Second)
 	c.keep(k, time.Minute)
-	c.costs((5 + 22*5 + 5*5 + 60 + 4*5) * 0.001)
+	rested := lookHolds.Seconds()
+	c.costs((5 + rested + 5*5 + 60 + 4*5) * 0.001)
 	for range 4 {
 		c.keep(k, 5*time.Second)
 	}
 	c.price, c.market = 7.2, 1
 	c.keep(k, 5*time.Second) // counted at the new price
 	c.keep(k, time.Minute)
-	c.costs((5+22*5+5*5+60+4*5+4*5)*0.001 + (5+60)*0.002)
+	c.costs((5+rested+5*5+60+4*5+4*5)*0.001 + (5+60)*0.002)
 }

@@ -239,8 +239,17 @@ func (p *Publisher) retry(ctx context.Context) error {
 	if p.Forget == nil {
 		return nil
 	}
+	// This is asked every few seconds, without the status.
+	head := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Snapshot", APIVersion: v1alpha1.GroupVersion().String()}}
+	name := client.ObjectKey{Name: v1alpha1.SnapshotName}
+	if err := p.Reader.Get(ctx, name, &head); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if _, asked := head.Annotations[v1beta1.AnnotationRetry]; !asked {
+		return nil
+	}
 	var have v1alpha1.Snapshot
-	if err := p.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.SnapshotName}, &have); err != nil {
+	if err := p.Reader.Get(ctx, name, &have); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	sizes, asked := have.Annotations[v1beta1.AnnotationRetry]
