@@ -105,7 +105,7 @@ func (k *catalogCompiler) compile(src *model.Catalog, pools []*model.Pool) *cata
 // checkTypes rejects what is malformed and finds the types that no pool can buy,
 // which are most of them as a rule.
 func (k *catalogCompiler) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool) {
-	seen := make(map[string]bool, len(src.InstanceTypes))
+	seen, pools := make(map[string]bool, len(src.InstanceTypes)), distinctBuyers(src, pools)
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
 		err := validateType(t, seen)
@@ -133,6 +133,34 @@ func (k *catalogCompiler) sound(t *model.InstanceType, o *model.Offering) bool {
 		k.rejected = append(k.rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})
 	}
 	return err == nil
+}
+
+// distinctBuyers leaves out pools of which it is clear that another one may buy the same types.
+// Most of many pools differ in labels of their own and in taints alone.
+func distinctBuyers(src *model.Catalog, pools []*model.Pool) []*model.Pool {
+	tells := map[string]bool{model.LabelInstanceType: true, model.LabelZone: false, model.LabelCapacityType: false}
+	seen, out, text := map[string]bool{}, make([]*model.Pool, 0, len(pools)), []byte(nil)
+	for _, pool := range pools {
+		text = text[:0]
+		for i := range pool.Requirements {
+			r := &pool.Requirements[i]
+			tell, known := tells[r.Key]
+			if !known {
+				for t := 0; t < len(src.InstanceTypes) && !tell; t++ {
+					_, tell = src.InstanceTypes[t].Labels[r.Key]
+				}
+				tells[r.Key] = tell
+			}
+			if tell {
+				text = fmt.Appendf(text, "%q %s %q\n", r.Key, r.Operator, r.Values)
+			}
+		}
+		if !seen[string(text)] {
+			seen[string(text)] = true
+			out = append(out, pool)
+		}
+	}
+	return out
 }
 
 // mayBuy reports whether a type's own labels meet a pool's requirements.
