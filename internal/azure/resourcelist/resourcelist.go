@@ -42,7 +42,8 @@ func Read[T any](ctx context.Context, client *arm.Client, path, version string) 
 	}
 	var out []T
 	for link, more := "", true; more; more = link != "" {
-		have, next := len(out), ""
+		have := len(out)
+		var next string
 		for attempt := 1; ; attempt++ {
 			answer, err := fetch(link)
 			if err != nil {
