@@ -34,9 +34,11 @@ func WriteTable(w io.Writer, all []*Figures) error {
 	return writeGrowth(w, all)
 }
 
-func seconds(d time.Duration) string      { return fmt.Sprintf("%.1f s", d.Seconds()) }
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
-func megabytes(n int64) string            { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+}
+func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
 
 // writeGrowth writes the exponents of the figures over the number of nodes: 1 is linear.
 func writeGrowth(w io.Writer, all []*Figures) error {
