@@ -35,3 +35,30 @@ func TestLateClaimAndItsNodeAreOneMachine(t *testing.T) {
 		})
 	}
 }
+
+// Of NodeClaims that say to have the same machine, the first by name has it, in whichever order
+// they are found.
+func TestMachineHasOneClaim(t *testing.T) {
+	for name, second := range map[string]Claim{
+		"by node name and provider ID":        {ProviderID: "azure:///A", NodeName: "node"},
+		"by provider ID":                      {ProviderID: "azure:///a"},
+		"by node name, without a provider ID": {NodeName: "node"},
+		"by the provider ID, not the name":    {ProviderID: "AZURE:///a", NodeName: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 { // maps are read in any order
+				first := Claim{Name: "a", ProviderID: "azure:///a", NodeName: "node"}
+				second.Name = "b"
+				store := NewStore()
+				store.Put(&first)
+				store.Put(&second)
+				store.Put(&Node{Name: "node", ProviderID: "azure:///A", Registered: true})
+				store.Put(&Node{Name: "other", ProviderID: "azure:///b", Registered: true})
+				views, err := store.Snapshot().Views(t.Context(), noCatalogs{})
+				if err != nil || len(views) != 2 || views[0].Claim != "a" || views[1].Claim != "" {
+					t.Fatalf("%+v, %v; want the node of claim a, and one without a claim", views, err)
+				}
+			}
+		})
+	}
+}
