@@ -41,9 +41,9 @@ func kept(reason model.Reason, message string) string {
 	return strings.TrimSuffix(explain.Meaning(reason), ".") + ": " + message
 }
 
-// NodePoolBlocked says on a NodePool that its budgets allow no disruption at all for a reason:
-// within an hour, after which Kubernetes forgets an event, four times. Karpenter says it with
-// each decision, which is many writes where many NodePools are closed for long.
+// NodePoolBlocked says on a NodePool that its budgets allow no disruption at all for a reason.
+// It is sent every 15 minutes at most, and Kubernetes keeps an event for an hour. Karpenter's
+// may be sent every minute: many writes, where many NodePools are closed for long.
 func NodePoolBlocked(pool *karpv1.NodePool, reason model.DisruptionReason) events.Event {
 	e := lines(disruptionevents.NodePoolBlockedForDisruptionReason(pool, karpv1.DisruptionReason(reason)))[0]
 	e.DedupeTimeout = 15 * time.Minute

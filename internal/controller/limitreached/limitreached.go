@@ -113,7 +113,7 @@ func tooManyReplicas(pool *karpv1.NodePool) string {
 // with an event when that is new. When another writer was faster, the next look sees the
 // NodePool as it is then. The NodePool stays as it is.
 func (l *Loop) tell(ctx context.Context, stored *karpv1.NodePool, reached string, invalid error) error {
-	before := condition(stored)
+	before := kube.Condition(stored, Condition)
 	reason, text, told := ReasonRoom, "No limit keeps a machine from being bought", event.LimitLeavesRoom
 	switch {
 	case invalid != nil:
@@ -135,15 +135,5 @@ func (l *Loop) tell(ctx context.Context, stored *karpv1.NodePool, reached string
 		return err
 	}
 	l.Recorder.Publish(told(pool, text))
-	return nil
-}
-
-// condition is the condition of a NodePool as it stands, or nil.
-func condition(pool *karpv1.NodePool) *status.Condition {
-	for i := range pool.Status.Conditions {
-		if pool.Status.Conditions[i].Type == Condition {
-			return &pool.Status.Conditions[i]
-		}
-	}
 	return nil
 }

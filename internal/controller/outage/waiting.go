@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // lateFor is for how long after the end of a reason NodeClaims are looked for that wait for it:
@@ -57,12 +58,9 @@ func (l *Loop) releaseClaims(ctx context.Context) error {
 }
 
 // whyNotLaunched is the reason for which a NodeClaim has no machine yet, empty where it has one.
-// It only reads: the NodeClaim may be the cache's own.
 func whyNotLaunched(claim *karpv1.NodeClaim) string {
-	for i := range claim.Status.Conditions {
-		if c := &claim.Status.Conditions[i]; c.Type == karpv1.ConditionTypeLaunched && c.IsUnknown() {
-			return c.Reason
-		}
+	if c := kube.Condition(claim, karpv1.ConditionTypeLaunched); c != nil && c.IsUnknown() {
+		return c.Reason
 	}
 	return ""
 }

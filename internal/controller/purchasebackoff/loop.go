@@ -18,6 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // every is how often the loop looks while machines are on their way, purchases pause or
@@ -107,7 +108,7 @@ func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error 
 	}
 	for i := range list.Items {
 		record, is := paused[list.Items[i].Name]
-		if !is && !registersNot(&list.Items[i]) {
+		if !is && !kube.Condition(&list.Items[i], v1beta1.ConditionNodeRegistrationHealthy).IsFalse() {
 			continue
 		}
 		class := list.Items[i].DeepCopy()
@@ -132,13 +133,6 @@ func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error 
 		}
 	}
 	return nil
-}
-
-// registersNot reports whether an AKSNodeClass says that its machines do not register.
-func registersNot(class *v1beta1.AKSNodeClass) bool {
-	return slices.ContainsFunc(class.Status.Conditions, func(c status.Condition) bool {
-		return c.Type == v1beta1.ConditionNodeRegistrationHealthy && c.IsFalse()
-	})
 }
 
 func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloads []Record) error {
@@ -176,9 +170,7 @@ func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloa
 
 // told reports whether a NodePool has a condition that may have to be taken back.
 func told(pool *karpv1.NodePool) bool {
-	return slices.ContainsFunc(pool.Status.Conditions, func(c status.Condition) bool {
-		return c.Type == ConditionBackoff && c.IsTrue() || c.Type == karpv1.ConditionTypeNodeRegistrationHealthy && c.IsFalse()
-	})
+	return kube.Condition(pool, ConditionBackoff).IsTrue() || kube.Condition(pool, karpv1.ConditionTypeNodeRegistrationHealthy).IsFalse()
 }
 
 // setBackoff keeps the condition of workloads for which little is bought.

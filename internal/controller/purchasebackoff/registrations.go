@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // registrationPolicy is for machines that do not register as nodes. Two may fail by
@@ -94,13 +95,13 @@ func registrationKey(class, image, kubernetes string) string {
 }
 
 // Look learns what has become of machines since the last look.
-func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
+func (r *Registrations) Look(ctx context.Context, reader client.Reader) error {
 	var classes v1beta1.AKSNodeClassList
-	if err := kube.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing AKSNodeClasses: %w", err)
 	}
 	var claims karpv1.NodeClaimList
-	if err := kube.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	r.mu.Lock()
@@ -157,7 +158,7 @@ func (r *Registrations) learn(classes []v1beta1.AKSNodeClass) {
 // follow takes in one claim, and reports whether its machine is followed further.
 func (r *Registrations) follow(c *karpv1.NodeClaim) bool {
 	m := r.machines[c.Name]
-	registered := condition(c, karpv1.ConditionTypeRegistered)
+	registered := kube.Condition(c, karpv1.ConditionTypeRegistered)
 	if registered != nil && registered.IsTrue() {
 		if m != nil {
 			if m.key == "" && c.Spec.NodeClassRef != nil {
@@ -176,14 +177,14 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) bool {
 		m = r.add(c, c.CreationTimestamp.Time)
 	}
 	m.seen = true
-	launched := condition(c, karpv1.ConditionTypeLaunched)
+	launched := kube.Condition(c, karpv1.ConditionTypeLaunched)
 	if launched == nil || !launched.IsTrue() {
 		return true
 	}
 	if m.key == "" {
 		m.key, m.launched = r.keyOf(c), launched.LastTransitionTime.Time
 	}
-	if booted := condition(c, v1beta1.ConditionBooted); booted != nil && booted.IsFalse() {
+	if booted := kube.Condition(c, v1beta1.ConditionBooted); booted != nil && booted.IsFalse() {
 		r.fail(c.Name, m, booted.Message)
 		return true
 	}
@@ -248,17 +249,6 @@ func (r *Registrations) circumstances(key string) string {
 		}
 	}
 	return ""
-}
-
-// condition is a condition of a claim, or nil. It does not initialize any, as claims
-// of the cache must not be changed.
-func condition(c *karpv1.NodeClaim, name string) *status.Condition {
-	for i := range c.Status.Conditions {
-		if c.Status.Conditions[i].Type == name {
-			return &c.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // Ask says whether machines of a class may be bought, with the record that says so.
@@ -330,11 +320,8 @@ func (r *Registrations) AskPool(pool *karpv1.NodePool) (Verdict, Record) {
 // unhealthy is the condition NodeRegistrationHealthy of a NodePool whose machines did
 // not register, or nil.
 func unhealthy(pool *karpv1.NodePool) *status.Condition {
-	for i := range pool.Status.Conditions {
-		c := &pool.Status.Conditions[i]
-		if c.Type == karpv1.ConditionTypeNodeRegistrationHealthy && c.IsFalse() && c.Reason == ReasonRegistrationFailed {
-			return c
-		}
+	if c := kube.Condition(pool, karpv1.ConditionTypeNodeRegistrationHealthy); c.IsFalse() && c.Reason == ReasonRegistrationFailed {
+		return c
 	}
 	return nil
 }
