@@ -35,8 +35,12 @@ func Plan(ctx context.Context, pods int, effort time.Duration) (*Planned, error)
 	if err != nil {
 		return nil, fmt.Errorf("drawing %d pods: %w", pods, err)
 	}
-	n := bench.NewNap(in, model.Policy{})
-	out := &Planned{Pods: in.Pods()}
+	return measurePlan(ctx, bench.NewNap(in, model.Policy{}), in.Pods(), effort)
+}
+
+// measurePlan makes the first plan for pods that wait.
+func measurePlan(ctx context.Context, n *bench.Nap, pods int, effort time.Duration) (out *Planned, err error) {
+	out = &Planned{Pods: pods}
 	out.Peak = beside.Peak(time.Millisecond, func() {
 		begin := beside.CPU()
 		stated, failed := n.State(ctx)

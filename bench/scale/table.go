@@ -9,7 +9,7 @@ import (
 )
 
 // Table writes the measurements as the part of docs/scale.md between its marks.
-func Table(kept []*Kept, planned []*Planned, given []*GivenBack) (string, error) {
+func Table(kept []*Kept, planned, tenants []*Planned, given []*GivenBack) (string, error) {
 	var b strings.Builder
 	var lines [][]string
 	for _, k := range kept {
@@ -24,16 +24,12 @@ func Table(kept []*Kept, planned []*Planned, given []*GivenBack) (string, error)
 	if err != nil {
 		return "", err
 	}
-	lines = nil
-	for _, p := range planned {
-		lines = append(lines, []string{
-			fmt.Sprint(p.Pods), seconds(p.Read), seconds(p.Plan), megabytes(float64(p.Peak)), fmt.Sprint(p.Machines),
-			fmt.Sprint(p.Unschedulable), fmt.Sprintf("%.2f%%", 100*p.Over),
-		})
-	}
 	b.WriteString("\nFirst plan for pods that all wait:\n\n")
-	heads := []string{"pods", "CPU of reading", "CPU of the plan", "peak heap above the objects", "machines", "unschedulable", "over bound"}
-	if err := bench.Markdown(&b, heads, lines); err != nil {
+	if err := writePlanned(&b, planned); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, "\nFirst plan for tenants with a NodePool and %d waiting pods each:\n\n", podsPerTenant)
+	if err := writePlanned(&b, tenants); err != nil {
 		return "", err
 	}
 	lines = nil
@@ -41,11 +37,24 @@ func Table(kept []*Kept, planned []*Planned, given []*GivenBack) (string, error)
 		lines = append(lines, []string{fmt.Sprint(g.Nodes), seconds(g.CPU), megabytes(float64(g.Peak)), fmt.Sprint(g.Commands)})
 	}
 	b.WriteString("\nOne decision on a whole fragmented fleet:\n\n")
-	heads = []string{"nodes", "CPU, drawing the fleet included", "peak heap, the fleet included", "commands"}
+	heads := []string{"nodes", "CPU, drawing the fleet included", "peak heap, the fleet included", "commands"}
 	if err := bench.Markdown(&b, heads, lines); err != nil {
 		return "", err
 	}
 	return b.String(), nil
+}
+
+// writePlanned writes a line per plan.
+func writePlanned(b *strings.Builder, planned []*Planned) error {
+	var lines [][]string
+	for _, p := range planned {
+		lines = append(lines, []string{
+			fmt.Sprint(p.Pods), seconds(p.Read), seconds(p.Plan), megabytes(float64(p.Peak)), fmt.Sprint(p.Machines),
+			fmt.Sprint(p.Unschedulable), fmt.Sprintf("%.2f%%", 100*p.Over),
+		})
+	}
+	heads := []string{"pods", "CPU of reading", "CPU of the plan", "peak heap above the objects", "machines", "unschedulable", "over bound"}
+	return bench.Markdown(b, heads, lines)
 }
 
 func kilobytes(n float64) string     { return fmt.Sprintf("%.2f kB", n/1e3) }

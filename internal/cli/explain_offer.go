@@ -185,10 +185,10 @@ func (m *madePlan) judgeOffer(s *story, size string) {
 		s.say("%s", line)
 	}
 	bought, standby := 0, 0
-	for _, n := range m.report.Nodes {
-		if n.InstanceType == size {
+	for i := range m.report.Nodes {
+		if n := &m.report.Nodes[i]; n.InstanceType == size {
 			bought++
-		} else if slices.ContainsFunc(n.Alternatives, func(o reportOffering) bool { return o.InstanceType == size }) {
+		} else if n.fallsBackOn(size) {
 			standby++
 		}
 	}

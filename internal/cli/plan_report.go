@@ -91,6 +91,10 @@ type reportNode struct {
 	Pods         []string          `json:"pods"`
 
 	requests, room model.Resources
+	// fallbacks are all other offerings that would do, of types. Alternatives are the first
+	// of them, which limitAlternatives lists: there may be thousands for a node.
+	fallbacks []model.OfferingRef
+	types     []model.InstanceType
 }
 
 type reportExisting struct {
@@ -228,12 +232,16 @@ func newReportNode(p *model.Problem, n *model.NewNode, pods []string) reportNode
 		Pods:           pods,
 		requests:       n.Requests.Add(n.Daemons),
 		room:           kind.Allocatable(),
+		fallbacks:      n.Offerings[1:],
+		types:          types,
 	}
 	out.Requests, out.Allocatable = kube.WriteAmounts(out.requests, p.Axes), kube.WriteAmounts(out.room, p.Axes)
-	for _, ref := range n.Offerings[1:] {
-		out.Alternatives = append(out.Alternatives, offeringOf(types, ref))
-	}
 	return out
+}
+
+// fallsBackOn reports whether another offering that would do is of a size.
+func (n *reportNode) fallsBackOn(size string) bool {
+	return slices.ContainsFunc(n.fallbacks, func(ref model.OfferingRef) bool { return n.types[ref.InstanceType].Name == size })
 }
 
 func offeringOf(types []model.InstanceType, ref model.OfferingRef) reportOffering {
@@ -289,10 +297,13 @@ func (m *madePlan) write(w io.Writer, c *planCommand) error {
 	return err
 }
 
+// limitAlternatives lists of each node as many other offerings as there may be.
 func limitAlternatives(nodes []reportNode, most int) {
 	for i := range nodes {
 		n := &nodes[i]
-		n.Alternatives = n.Alternatives[:min(len(n.Alternatives), max(0, most))]
+		for _, ref := range n.fallbacks[:min(len(n.fallbacks), max(0, most))] {
+			n.Alternatives = append(n.Alternatives, offeringOf(n.types, ref))
+		}
 	}
 }
 

@@ -264,7 +264,7 @@ func (t *planTable) newNodes(all []*purchase) {
 			line := fmt.Sprintf("%s: %s", n.InstanceType, t.owned(n.Pods))
 			if t.style.wide {
 				line = fmt.Sprintf("%s %s %s, %d other offerings would do: %s", n.InstanceType, model.ZoneName(n.Zone), n.CapacityType,
-					len(n.Alternatives), strings.Join(n.Pods, " "))
+					len(n.fallbacks), strings.Join(n.Pods, " "))
 			}
 			if counts[line] == 0 {
 				lines = append(lines, line)

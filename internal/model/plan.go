@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Plan is the planner's answer: what to buy, what goes where, what cannot, and
 // how good it is.
@@ -158,8 +161,13 @@ type Replay struct {
 	// Stops is after how many steps time ended each part of the search that it ended:
 	// packings of nodes and proofs of the bound, by number, and the workers of each.
 	Stops map[string]int64 `json:"stops,omitempty"`
+	// Parts are the records of the parts in which the problem was planned, one after the
+	// other; nothing but the seed and the budget of the whole is valid beside them.
+	Parts []*Replay `json:"parts,omitempty"`
 }
 
 // Cut reports whether time ended the search for a better plan before its steps did, so
 // that a quieter machine might have found a better one. A nil record was not cut.
-func (r *Replay) Cut() bool { return r != nil && len(r.Late)+len(r.Stops) > 0 }
+func (r *Replay) Cut() bool {
+	return r != nil && (len(r.Late)+len(r.Stops) > 0 || slices.ContainsFunc(r.Parts, (*Replay).Cut))
+}

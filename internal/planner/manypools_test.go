@@ -2,6 +2,9 @@ package planner
 
 import (
 	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -123,5 +126,85 @@ func TestPodsLeftOverLearnOfAllNodePools(t *testing.T) {
 				t.Errorf("%s: NodePool %d: got %+v, want %s at last", name, v.Pool, v, want)
 			}
 		}
+	}
+}
+
+// Tenants whose pods wait all at once are planned in parts: as each alone would be, and with
+// work that grows with their number and not with its square.
+func TestPlanOfManyTenantsIsThatOfEach(t *testing.T) {
+	problem := func(tenants int) *model.Problem {
+		p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+		for i := range tenants {
+			p.Pools = append(p.Pools, tenant(i))
+			p.Classes = append(p.Classes, ofTenant(i, 3, 1500))
+		}
+		return p
+	}
+	allocated := func(p *model.Problem) (plan *model.Plan, bytes uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		plan = Solve(p)
+		runtime.ReadMemStats(&after)
+		return plan, after.TotalAlloc - before.TotalAlloc
+	}
+	one := Solve(problem(1))
+	few, little := allocated(problem(120))
+	many, much := allocated(problem(480))
+	for tenants, plan := range map[int]*model.Plan{120: few, 480: many} {
+		if plan.Cost != one.Cost*model.Money(tenants) || plan.LowerBound != one.LowerBound*model.Money(tenants) || len(plan.Unschedulable) != 0 {
+			t.Errorf("%d tenants: %s, at least %s, %d classes left; want that of %s, at least %s", tenants, plan.Cost, plan.LowerBound,
+				len(plan.Unschedulable), one.Cost, one.LowerBound)
+		}
+		for i := range plan.NewNodes {
+			if n := &plan.NewNodes[i]; n.Pods[0].Class != n.Pool {
+				t.Fatalf("%d tenants: NodePool %d has pods of tenant %d", tenants, n.Pool, n.Pods[0].Class)
+			}
+		}
+	}
+	if t.Logf("%d and %d MB", little>>20, much>>20); much > 6*little {
+		t.Errorf("four times the tenants take %d MB, where they took %d", much>>20, little>>20)
+	}
+}
+
+// Where quotas do not suffice for all parts, the whole decides who gets what is left.
+func TestPartsDoNotOverdrawQuotas(t *testing.T) {
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+	for i := range p.Catalogs[0].InstanceTypes {
+		it := &p.Catalogs[0].InstanceTypes[i]
+		for o := range it.Offerings {
+			it.Offerings[o].Quotas = []model.QuotaUse{{Quota: "cores", Amount: it.Capacity.Get(model.CPU)}}
+		}
+	}
+	for i := range 120 {
+		p.Pools = append(p.Pools, tenant(i))
+		p.Classes = append(p.Classes, ofTenant(i, 1, 1500))
+	}
+	p.Classes[77].Priority = 1
+	p.Quotas = []model.Quota{{Name: "cores", Left: 20_000}} // ten machines of two cores
+	plan := Solve(p)
+	if len(plan.NewNodes) != 10 || len(plan.Unschedulable) != 110 {
+		t.Fatalf("got %d machines, %d classes without", len(plan.NewNodes), len(plan.Unschedulable))
+	}
+	if !slices.ContainsFunc(plan.NewNodes, func(n model.NewNode) bool { return n.Pool == 77 }) {
+		t.Error("the pod of high priority has no place")
+	}
+}
+
+// Pods of tenants that have no place are explained by all NodePools beside tenants that have.
+func TestPodsLeftOverByPartsLearnOfAllNodePools(t *testing.T) {
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+	for i := range 120 {
+		p.Pools = append(p.Pools, tenant(i))
+		p.Classes = append(p.Classes, ofTenant(i, 1, 1500))
+	}
+	p.Pools[60].NodeLimit = 0
+	plan := Solve(p)
+	if len(plan.NewNodes) != 119 || len(plan.Unschedulable) != 1 {
+		t.Fatalf("got %d machines, %d classes without", len(plan.NewNodes), len(plan.Unschedulable))
+	}
+	u := plan.Unschedulable[0]
+	if want := SolveWhole(p).Unschedulable[0]; !reflect.DeepEqual(u, want) || len(u.Pools) != 120 {
+		t.Errorf("got class %d, %s, verdicts on %d NodePools, want what the whole says: class %d, %s", u.Class, u.Reason, len(u.Pools),
+			want.Class, want.Reason)
 	}
 }

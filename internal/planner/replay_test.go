@@ -81,3 +81,26 @@ func mustMarshal(t *testing.T, plan *model.Plan) string {
 	}
 	return string(text)
 }
+
+// A plan that was made in parts is made again in the same parts.
+func TestReplayRepeatsPlanInParts(t *testing.T) {
+	p := planner.TenantsWaiting(4)
+	p.Policy = model.Policy{Budget: 50 * time.Millisecond, Seed: 3, Elapsed: stumbling(time.Second, 4)}
+	cut := planner.SolveInParts(p)
+	replay := cut.Stats.Replay
+	if replay == nil || len(replay.Parts) != 4 || !replay.Cut() {
+		t.Fatalf("the plan was not made in parts, or not cut: %v", replay)
+	}
+	text, err := json.Marshal(replay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Policy = model.Policy{Replay: &model.Replay{}}
+	if err := json.Unmarshal(text, p.Policy.Replay); err != nil {
+		t.Fatal(err)
+	}
+	again := planner.SolveInParts(p)
+	if mustMarshal(t, cut) != mustMarshal(t, again) || !reflect.DeepEqual(cut.NewNodes, again.NewNodes) {
+		t.Errorf("got another plan: cost %s, bound %s, want %s, %s", again.Cost, again.LowerBound, cut.Cost, cut.LowerBound)
+	}
+}

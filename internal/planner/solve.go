@@ -25,11 +25,23 @@ func Solve(p *model.Problem) *model.Plan { return SolveBy(p, portfolio.Standard(
 // SolveBy is [Solve] by another portfolio than the standard one. It is there to measure
 // what the parts of the portfolio earn.
 func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
+	return solve(p, f, standardSizes())
+}
+
+func solve(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	if replay := p.Policy.Replay; replay != nil {
 		again := *p
 		again.Policy.Seed, again.Policy.Budget = replay.Seed, replay.Budget
 		p = &again
 	}
+	if plan := solveParts(p, f, s); plan != nil {
+		return plan
+	}
+	return solveWhole(p, f)
+}
+
+// solveWhole plans a problem as one.
+func solveWhole(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 	in := compile(p)
 	nodes, rejected := placement.Existing(in.Space)
 	clock := clockOf(p)

@@ -21,6 +21,7 @@ func main() { bench.Main("scale", run) }
 func run(ctx context.Context) error {
 	kept := flag.String("kept", "1000,5000", "measure memory for so many nodes, with ten times the pods")
 	planned := flag.String("planned", "5000,50000,200000", "plan for so many pods")
+	tenants := flag.String("tenants", "100,300,1000", "plan for so many tenants with a NodePool each")
 	given := flag.String("given", "500,1000,2000,5000,20000", "decide on fleets of so many nodes")
 	effort := flag.Duration("effort", 250*time.Millisecond, "plans and decisions do the work that fits into about that time")
 	write := flag.String("write", "", "also write the tables into this file, between its marks")
@@ -43,6 +44,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var tenantPlans []*scale.Planned
+	err = each("tenants", *tenants, func(n int) error {
+		p, err := scale.PlanTenants(ctx, n, *effort)
+		tenantPlans = append(tenantPlans, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	var decisions []*scale.GivenBack
 	err = each("given", *given, func(n int) error {
 		g, err := scale.GiveBack(ctx, n, *effort)
@@ -52,7 +62,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := scale.Table(memory, plans, decisions)
+	text, err := scale.Table(memory, plans, tenantPlans, decisions)
 	if err != nil {
 		return err
 	}

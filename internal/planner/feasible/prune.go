@@ -42,7 +42,7 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	for r := range rules {
 		hopeless[r] = true
 		for _, i := range order {
-			if rules[r].admits(&p.Pools[i]) {
+			if rules[r].Admits(&p.Pools[i]) {
 				used[i], hopeless[r] = true, false
 			}
 		}
@@ -192,28 +192,35 @@ func spansPools(c *model.PodClass) bool {
 		slices.ContainsFunc(c.Preferences, func(t model.AffinityPreference) bool { return overPools(t.Term) })
 }
 
-// nodeRules are what a class asks of NodePools.
-type nodeRules struct {
+// NodeRules are what a class asks of NodePools and nodes.
+type NodeRules struct {
 	tolerations []model.Toleration
 	// alternatives are requirements of which one list must hold.
 	alternatives []model.Requirements
 }
 
+// RulesOf are the rules of a class.
+func RulesOf(c *model.PodClass) NodeRules {
+	rules := NodeRules{tolerations: c.Tolerations, alternatives: []model.Requirements{c.NodeRequirements}}
+	if len(c.NodeAlternatives) > 0 {
+		rules.alternatives = nil
+		for _, rs := range c.NodeAlternatives {
+			rules.alternatives = append(rules.alternatives, slices.Concat(c.NodeRequirements, rs))
+		}
+	}
+	return rules
+}
+
+// Key is the same for equal rules alone.
+func (r *NodeRules) Key() string { return string(model.AppendKey(nil, r)) }
+
 // classRules are the different rules of all classes, in the order of their first classes.
-func classRules(p *model.Problem) []nodeRules {
-	var out []nodeRules
+func classRules(p *model.Problem) []NodeRules {
+	var out []NodeRules
 	seen := map[string]bool{}
 	for i := range p.Classes {
-		c := &p.Classes[i]
-		rules := nodeRules{tolerations: c.Tolerations, alternatives: []model.Requirements{c.NodeRequirements}}
-		if len(c.NodeAlternatives) > 0 {
-			rules.alternatives = nil
-			for _, rs := range c.NodeAlternatives {
-				rules.alternatives = append(rules.alternatives, slices.Concat(c.NodeRequirements, rs))
-			}
-		}
-		key := string(model.AppendKey(nil, &rules))
-		if !seen[key] {
+		rules := RulesOf(&p.Classes[i])
+		if key := rules.Key(); !seen[key] {
 			seen[key] = true
 			out = append(out, rules)
 		}
@@ -221,14 +228,56 @@ func classRules(p *model.Problem) []nodeRules {
 	return out
 }
 
-// admits reports whether a pool may suit; where it is unsure, it says so.
-func (r *nodeRules) admits(pool *model.Pool) bool {
+// Admits reports whether a pool may suit; where it is unsure, it says so.
+func (r *NodeRules) Admits(pool *model.Pool) bool {
 	if model.Untolerated(pool.Taints, r.tolerations) != nil {
 		return false
 	}
 	return slices.ContainsFunc(r.alternatives, func(asked model.Requirements) bool {
 		return !slices.ContainsFunc(asked, func(a model.Requirement) bool { return excludes(pool, &a) })
 	})
+}
+
+// AdmitsNode reports whether a node may suit.
+func (r *NodeRules) AdmitsNode(n *model.Node) bool {
+	if model.Untolerated(n.Taints, r.tolerations) != nil {
+		return false
+	}
+	return slices.ContainsFunc(r.alternatives, func(asked model.Requirements) bool {
+		return !slices.ContainsFunc(asked, func(a model.Requirement) bool {
+			value, present := nodeLabel(n, a.Key)
+			return !a.Matches(value, present)
+		})
+	})
+}
+
+// Without are the rules without tolerations (every taint is tolerated then) or without
+// requirements.
+func (r *NodeRules) Without(taints, requirements bool) NodeRules {
+	out := *r
+	if taints {
+		out.tolerations = []model.Toleration{{Exists: true}}
+	}
+	if requirements {
+		out.alternatives = []model.Requirements{nil}
+	}
+	return out
+}
+
+// Demanded calls yield for each requirement that must hold in any case.
+func (r *NodeRules) Demanded(yield func(*model.Requirement)) {
+	if len(r.alternatives) == 1 {
+		r.Asked(yield)
+	}
+}
+
+// Asked calls yield for each requirement of the rules.
+func (r *NodeRules) Asked(yield func(*model.Requirement)) {
+	for _, rs := range r.alternatives {
+		for i := range rs {
+			yield(&rs[i])
+		}
+	}
 }
 
 // excludes reports whether no value that the pool allows for a label meets what is asked

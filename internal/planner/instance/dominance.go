@@ -168,13 +168,56 @@ func (in *Instance) splitBySets(g *grouping) {
 			}
 		}
 	}
+	r := newRefinement(g)
 	for _, set := range sets {
-		if g.groups >= len(g.of) {
-			break
+		r.splitBy(set)
+	}
+}
+
+// refinement divides the groups of options further by sets, with work for the members of
+// each set and not for all options: with a NodePool for each of many classes, sets are small
+// parts of all options, and as many as the NodePools.
+type refinement struct {
+	*grouping
+	// size is how many options a group has, and inside how many of them the set has that is
+	// looked at, by group; apart is the group of those, where they are some but not all.
+	size, inside, apart []int
+}
+
+func newRefinement(g *grouping) *refinement {
+	r := &refinement{grouping: g, size: make([]int, g.groups), inside: make([]int, g.groups), apart: make([]int, g.groups)}
+	for _, group := range g.of {
+		r.size[group]++
+	}
+	return r
+}
+
+// splitBy divides the groups by whether the options are members of a set.
+func (r *refinement) splitBy(set feasible.Set) {
+	var touched []int
+	for o := range set.All {
+		group := r.of[o]
+		if r.inside[group] == 0 {
+			touched = append(touched, group)
 		}
-		if n := set.Count(); n > 0 && n < len(g.of) {
-			g.splitBy(set.Has)
+		r.inside[group]++
+	}
+	divided := false
+	for _, group := range touched {
+		r.apart[group] = group
+		if n := r.inside[group]; n < r.size[group] {
+			r.apart[group], divided = r.groups, true
+			r.groups++
+			r.size[group] -= n
+			r.size, r.inside, r.apart = append(r.size, n), append(r.inside, 0), append(r.apart, 0)
 		}
+		r.inside[group] = 0
+	}
+	if !divided {
+		return
+	}
+	for o := range set.All {
+		r.of[o] = r.apart[r.of[o]]
 	}
 }
 

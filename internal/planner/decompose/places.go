@@ -1,0 +1,95 @@
+package decompose
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// poolsByLabel finds NodePools by the labels that tell them apart.
+type poolsByLabel struct {
+	all []int
+	// with are the NodePools that require a value of a label among others, by both; without
+	// are those that require none of the label's values by operator In.
+	with    map[string]map[string][]int
+	without map[string][]int
+}
+
+func newPoolsByLabel(p *model.Problem) *poolsByLabel {
+	b := &poolsByLabel{all: allOf(len(p.Pools)), with: map[string]map[string][]int{}, without: map[string][]int{}}
+	for i := range p.Pools {
+		for _, r := range p.Pools[i].Requirements {
+			if r.Operator == model.In && b.with[r.Key] == nil {
+				b.with[r.Key] = map[string][]int{}
+			}
+		}
+	}
+	for i := range p.Pools {
+		has := map[string]bool{}
+		for _, r := range p.Pools[i].Requirements {
+			if r.Operator != model.In {
+				continue
+			}
+			has[r.Key] = true
+			for _, v := range r.Values {
+				b.with[r.Key][v] = append(b.with[r.Key][v], i)
+			}
+		}
+		for key := range b.with {
+			if !has[key] {
+				b.without[key] = append(b.without[key], i)
+			}
+		}
+	}
+	return b
+}
+
+// candidates are NodePools beside which none can suit the rules.
+func (b *poolsByLabel) candidates(rules *feasible.NodeRules) []int {
+	best := b.all
+	rules.Demanded(func(asked *model.Requirement) {
+		values, told := b.with[asked.Key]
+		if asked.Operator != model.In || !told {
+			return
+		}
+		found := slices.Clone(b.without[asked.Key])
+		for _, v := range asked.Values {
+			if found = append(found, values[v]...); len(found) >= len(best) {
+				return
+			}
+		}
+		best = found
+	})
+	return best
+}
+
+// newAlikeNodes groups the nodes whose labels and taints are the same, as far as classes
+// ask for them.
+func newAlikeNodes(p *model.Problem) [][]int {
+	asked := map[string]bool{}
+	for c := range p.Classes {
+		rules := feasible.RulesOf(&p.Classes[c])
+		rules.Asked(func(r *model.Requirement) { asked[r.Key] = true })
+	}
+	var out [][]int
+	numbers := map[string]int{}
+	for n := range p.Nodes {
+		node := &p.Nodes[n]
+		seen := model.Node{Pool: node.Pool, State: node.State, Taints: node.Taints, Labels: map[string]string{}}
+		for key := range asked {
+			if value, has := node.Labels[key]; has {
+				seen.Labels[key] = value
+			}
+		}
+		key := string(model.AppendKey(nil, &seen))
+		number, known := numbers[key]
+		if !known {
+			number = len(out)
+			numbers[key] = number
+			out = append(out, nil)
+		}
+		out[number] = append(out[number], n)
+	}
+	return out
+}

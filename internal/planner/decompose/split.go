@@ -1,0 +1,139 @@
+package decompose
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Part is a subproblem.
+type Part struct {
+	Problem *model.Problem
+	// pools, nodes and classes are its NodePools, nodes and classes by index in the whole.
+	pools, nodes, classes []int
+}
+
+// Split divides a problem, or returns nil where that is of no use: the NodePools that its
+// pods may use buy fewer offerings than so many, each counted once for each of them, or all
+// pods depend on each other. It follows from the problem alone.
+//
+// Parts share quotas, reservations and the time that a plan may take. Each is stated with all
+// of the quotas and reservations ([Suffices]), and may take a share of the budget, by its
+// pods but no less than leastShare. NodePools and nodes that no class can use are in the first part.
+func Split(p *model.Problem, from int) []Part {
+	if len(p.Classes) < 2 || offerings(p, allOf(len(p.Pools))) < from {
+		return nil
+	}
+	var parts []Part
+	var homeless Part // pods that no NodePool admits are explained beside others
+	used := 0
+	for _, g := range newRelations(p).groups() {
+		if len(g.pools) == 0 {
+			homeless.classes, homeless.nodes = append(homeless.classes, g.classes...), append(homeless.nodes, g.nodes...)
+			continue
+		}
+		parts = append(parts, Part{pools: g.pools, nodes: g.nodes, classes: g.classes})
+		used += offerings(p, g.pools)
+	}
+	if len(parts) < 2 || used < from {
+		return nil
+	}
+	first := &parts[0]
+	first.classes, first.nodes = append(first.classes, homeless.classes...), append(first.nodes, homeless.nodes...)
+	addUnused(p, first, parts)
+	shapes, before := newShapes(p), time.Duration(0)
+	for i := range parts {
+		before += parts[i].state(p, shapes, before)
+	}
+	return parts
+}
+
+func allOf(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// offerings is how many offerings the NodePools have.
+func offerings(p *model.Problem, pools []int) int {
+	of := make([]int, len(p.Catalogs))
+	for c := range p.Catalogs {
+		for t := range p.Catalogs[c].InstanceTypes {
+			of[c] += len(p.Catalogs[c].InstanceTypes[t].Offerings)
+		}
+	}
+	n := 0
+	for _, i := range pools {
+		if c := p.Pools[i].Catalog; c >= 0 && c < len(of) {
+			n += of[c]
+		}
+	}
+	return n
+}
+
+// addUnused adds to a part the NodePools and nodes that are in none.
+func addUnused(p *model.Problem, to *Part, parts []Part) {
+	pools, nodes := make([]bool, len(p.Pools)), make([]bool, len(p.Nodes))
+	for _, part := range parts {
+		for _, i := range part.pools {
+			pools[i] = true
+		}
+		for _, i := range part.nodes {
+			nodes[i] = true
+		}
+	}
+	for i, used := range pools {
+		if !used {
+			to.pools = append(to.pools, i)
+		}
+	}
+	for i, used := range nodes {
+		if !used {
+			to.nodes = append(to.nodes, i)
+		}
+	}
+}
+
+// state states the part and returns its time. Where a clock is read, which runs on from part
+// to part, its budget is that of the parts before it, too.
+func (t *Part) state(p *model.Problem, shapes *shapes, before time.Duration) time.Duration {
+	slices.Sort(t.pools)
+	slices.Sort(t.classes)
+	own := *p
+	own.Pools, own.Classes = chosen(p.Pools, t.pools), chosen(p.Classes, t.classes)
+	t.nodes = append(t.nodes, shapes.nodesOf(own.Classes)...)
+	slices.Sort(t.nodes)
+	t.nodes = slices.Compact(t.nodes)
+	own.Nodes = chosen(p.Nodes, t.nodes)
+	own.Policy.Budget = share(p, own.PodCount())
+	took := own.Policy.Budget
+	if p.Policy.Elapsed != nil || p.Policy.Replay != nil {
+		own.Policy.Budget += before
+	}
+	t.Problem = &own
+	return took
+}
+
+func chosen[V any](all []V, which []int) []V {
+	out := make([]V, len(which))
+	for i, n := range which {
+		out[i] = all[n]
+	}
+	return out
+}
+
+// leastShare is the least share of the budget that a part may take. Small problems end long
+// before, and are not made worse by others that wait beside them.
+const leastShare = 0.04
+
+// share is the time of a part with so many pods.
+func share(p *model.Problem, pods int) time.Duration {
+	all := p.PodCount()
+	if p.Policy.Budget <= 0 || all == 0 {
+		return 0
+	}
+	return time.Duration(float64(p.Policy.Budget) * max(leastShare, float64(pods)/float64(all)))
+}

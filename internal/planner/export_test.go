@@ -1,0 +1,30 @@
+package planner
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/decompose"
+	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
+)
+
+// SolveInParts plans a problem in its parts, if it has any, however small it is.
+func SolveInParts(p *model.Problem) *model.Plan {
+	return solve(p, portfolio.Standard(), sizes{divided: 0, explained: 1 << 20})
+}
+
+// Parts is how many parts a problem has.
+func Parts(p *model.Problem) int { return len(decompose.Split(p, 0)) }
+
+// SolveWhole plans a problem as one.
+func SolveWhole(p *model.Problem) *model.Plan { return solveWhole(p, portfolio.Standard()) }
+
+// TenantsWaiting is a problem of tenants whose pods, of several sizes, wait all at once.
+func TenantsWaiting(tenants int) *model.Problem {
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+	for i := range tenants {
+		p.Pools = append(p.Pools, tenant(i))
+		for size := range 20 {
+			p.Classes = append(p.Classes, ofTenant(i, 20, int64(700+170*size)))
+		}
+	}
+	return p
+}

@@ -1,0 +1,135 @@
+package planner_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
+)
+
+// tenants draws a problem of some tenants, who share a catalogue and quotas. Now and then a
+// class may use what is another tenant's, or speaks of other tenants' pods.
+func (d *dice) tenants() *model.Problem {
+	all := d.problem()
+	all.Pools, all.Nodes, all.Classes, all.Shapes = nil, nil, nil, nil
+	if d.once(2) {
+		all.Quotas = []model.Quota{{Name: "family", Left: int64(d.upTo(40)) * 1000}}
+	}
+	for i := range 2 + d.upTo(2) {
+		d.settle(all, d.problem(), fmt.Sprint("t", i))
+	}
+	return all
+}
+
+// settle makes the pods, nodes and NodePools of a problem those of a tenant.
+func (d *dice) settle(all, own *model.Problem, tenant string) {
+	mine := model.Requirement{Key: "tenant", Operator: model.In, Values: []string{tenant}}
+	named := func(namespaces []string) []string {
+		var out []string
+		for _, n := range namespaces {
+			out = append(out, tenant+n)
+		}
+		return out
+	}
+	move := func(terms []model.AffinityTerm) {
+		for i := range terms {
+			terms[i].Namespaces = named(terms[i].Namespaces)
+		}
+	}
+	for _, pool := range own.Pools {
+		pool.Name = tenant + pool.Name
+		pool.Requirements = append(pool.Requirements, mine)
+		all.Pools = append(all.Pools, pool)
+	}
+	shapes := len(all.Shapes)
+	for _, s := range own.Shapes {
+		s.Namespace = tenant + s.Namespace
+		move(s.AntiAffinity)
+		all.Shapes = append(all.Shapes, s)
+	}
+	for _, n := range own.Nodes {
+		n.Name, n.Labels["tenant"] = tenant+n.Name, tenant
+		n.Labels[model.LabelHostname] = n.Name
+		for i := range n.Bound {
+			n.Bound[i].Shape += shapes
+		}
+		all.Nodes = append(all.Nodes, n)
+	}
+	for _, c := range own.Classes {
+		c.Namespace, c.Owner = tenant+c.Namespace, tenant+c.Owner
+		for i := range c.Spread { // others are in one part with all
+			c.Spread[i].HonorNodeAffinity = c.Spread[i].HonorNodeAffinity || !d.once(6)
+			c.Spread[i].HonorTaints = c.Spread[i].HonorTaints || !d.once(6)
+		}
+		if !d.once(12) {
+			c.NodeRequirements = append(c.NodeRequirements, mine)
+		}
+		for i := range c.Pods {
+			c.Pods[i].Name = tenant + c.Pods[i].Name
+		}
+		move(c.Affinity)
+		move(c.AntiAffinity)
+		for i := range c.Preferences {
+			move([]model.AffinityTerm{c.Preferences[i].Term})
+			c.Preferences[i].Term.Namespaces = named(c.Preferences[i].Term.Namespaces)
+		}
+		all.Classes = append(all.Classes, c)
+	}
+}
+
+// left is how many pods of each class have no place.
+func left(plan *model.Plan) string {
+	counts := map[int]int{}
+	for _, u := range plan.Unschedulable {
+		counts[u.Class] += len(u.Pods)
+	}
+	return fmt.Sprint(counts)
+}
+
+// A plan made in parts breaks no rule of the whole, leaves no pod out that would fit, says
+// why others have no place, and its bound holds for plans of the whole, as theirs for it.
+func TestPlanInPartsIsOneOfTheWhole(t *testing.T) {
+	inParts, compared := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &dice{T: rt, tiny: rapid.Bool().Draw(rt, "tiny")}
+		p := d.tenants()
+		p.Policy.Budget = pick(d, 0, 2*time.Millisecond)
+		if planner.Parts(p) == 0 {
+			return
+		}
+		inParts++
+		plan := planner.SolveInParts(p)
+		violations := slices.DeleteFunc(verify.Check(p, plan), func(v verify.Violation) bool {
+			return v.Rule == "near tie" // which is each part's own, by its own bound
+		})
+		if len(violations) > 0 || float64(plan.Fewer.Paid) > model.NearTie*float64(plan.Cost) {
+			rt.Fatalf("%v\n%s", violations, describe(p, plan))
+		}
+		for i := range plan.Unschedulable {
+			if plan.Unschedulable[i].Reason == "" {
+				rt.Fatalf("no reason for %+v\n%s", plan.Unschedulable[i], describe(p, plan))
+			}
+		}
+		whole := planner.SolveWhole(p)
+		if more := verify.CouldAdd(p, plan); d.tiny && more != "" && verify.CouldAdd(p, whole) == "" {
+			rt.Fatalf("%s\n%s", more, describe(p, plan))
+		}
+		if left(plan) != left(whole) {
+			return
+		}
+		compared++
+		if plan.LowerBound > whole.Cost || whole.LowerBound > plan.Cost {
+			rt.Fatalf("costs %s, at least %s; as a whole %s, at least %s\n%s", plan.Cost, plan.LowerBound, whole.Cost, whole.LowerBound,
+				describe(p, plan))
+		}
+	})
+	if t.Logf("%d plans in parts, %d of them compared", inParts, compared); compared < 10 {
+		t.Errorf("only %d plans in parts, %d of them compared", inParts, compared)
+	}
+}
