@@ -7,5 +7,7 @@
 //   - pods.go: its pods
 //   - kubelets.go: Nodes and leases
 //   - measure.go: what is measured, in which order
+//   - standby.go: what the second of two replicas needs
+//   - record.go: what earlier runs have measured
 //   - table.go: the tables, and how figures grow
 package objects

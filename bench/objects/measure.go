@@ -30,7 +30,8 @@ type Figures struct {
 	Idle float64
 	// Memory is what is resident after that, Peak the most of the whole run, in bytes.
 	Memory, Peak int64
-	// PerEvent is the processor time that one change of a pod costs.
+	// PerEvent is the processor time that one change of a pod costs; 0 where what is taken at
+	// rest hides it.
 	PerEvent time.Duration
 	// OnePod is the time from the creation of a Deployment of one pod, which fits on no node,
 	// to its NodeClaim, and OnePodCPU the processor time from then until a second after it,
@@ -71,31 +72,49 @@ type Options struct {
 }
 
 // Measure makes a cluster of the size in a lab of its own and measures an engine on it.
-func Measure(ctx context.Context, opts Options, engine string, size Size) (result *Figures, err error) {
-	name := filepath.Join(opts.Dir, fmt.Sprintf("%s-%d", engine, size.Nodes))
-	if err := os.MkdirAll(name, 0o755); err != nil {
-		return nil, err
-	}
-	flags := []string{"--nodes", "0", "--default-node-pools", "None", "--node-monitor-grace-period", lostAfter.String()}
-	l, err := onlab.Start(ctx, opts.Programs, filepath.Join(name, "lab"), []byte(class), flags...)
+func Measure(ctx context.Context, opts Options, engine string, size Size) (*Figures, error) {
+	result := &Figures{Size: size, Engine: engine, Date: today()}
+	err := onFleet(ctx, opts, engine, size, func(ctx context.Context, f *fleet, dir string) error {
+		m := &measurement{fleet: f, dir: dir, opts: opts, result: *result}
+		err := m.run(ctx)
+		*result = m.result
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	return result, nil
+}
+
+func today() string { return time.Now().Format(time.DateOnly) }
+
+// onFleet makes a cluster of the size in a lab of its own, and ends it when do is done. Logs
+// go to a folder that is named after engine and size.
+func onFleet(ctx context.Context, opts Options, engine string, size Size,
+	do func(ctx context.Context, f *fleet, dir string) error,
+) (err error) {
+	dir := filepath.Join(opts.Dir, fmt.Sprintf("%s-%d", engine, size.Nodes))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	flags := []string{"--nodes", "0", "--default-node-pools", "None", "--node-monitor-grace-period", lostAfter.String()}
+	l, err := onlab.Start(ctx, opts.Programs, filepath.Join(dir, "lab"), []byte(class), flags...)
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, l.Stop()) }()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	f, err := newFleet(watching, l, size)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k, err := f.build(ctx, filepath.Join(name, "setup.log"))
+	k, err := f.build(ctx, filepath.Join(dir, "setup.log"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer k.stop()
-	m := &measurement{fleet: f, dir: name, opts: opts, result: Figures{Size: size, Engine: engine, Date: time.Now().Format(time.DateOnly)}}
-	err = m.run(ctx)
-	return &m.result, err
+	return do(ctx, f, dir)
 }
 
 // measurement is one under way.
@@ -114,7 +133,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	defer m.controller.Kill()
 	steps := []func(context.Context) error{m.complete, m.idle, m.change, m.single, m.complete, m.decide}
 	if m.opts.Soon {
-		steps[1] = func(ctx context.Context) error { return m.pause(ctx, restFor) }
+		steps[1] = func(ctx context.Context) error { return pause(ctx, restFor) }
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -155,7 +174,7 @@ func (m *measurement) start(ctx context.Context, name, log string) error {
 	if err := m.kube.Create(ctx, late(name, latePods)); err != nil {
 		return err
 	}
-	if err := m.pause(ctx, restFor); err != nil { // the scheduler looks at them
+	if err := pause(ctx, restFor); err != nil { // the scheduler looks at them
 		return err
 	}
 	began := time.Now()
@@ -225,19 +244,19 @@ func (m *measurement) leave(ctx context.Context, name string) error {
 
 // idle measures while nothing changes but leases and no node is young.
 func (m *measurement) idle(ctx context.Context) error {
-	if err := m.pause(ctx, settleFor); err != nil {
+	if err := pause(ctx, settleFor); err != nil {
 		return err
 	}
 	youngest, err := m.youngest(ctx)
 	if err != nil {
 		return err
 	}
-	if err := m.pause(ctx, max(0, youngFor+restFor-time.Since(youngest))); err != nil {
+	if err := pause(ctx, max(0, youngFor+restFor-time.Since(youngest))); err != nil {
 		return err
 	}
 	var took time.Duration
 	err = m.profile(ctx, "idle", idleFor, func() (err error) { // what the heap's profiles take is not counted
-		took, err = m.cpu(func() error { return m.pause(ctx, idleFor) })
+		took, err = m.cpu(func() error { return pause(ctx, idleFor) })
 		return err
 	})
 	if err != nil {
@@ -275,7 +294,7 @@ func (m *measurement) change(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return m.pause(ctx, restFor)
+		return pause(ctx, restFor)
 	}
 	err := m.profile(ctx, "change", restFor+5*time.Second, func() (err error) {
 		took, err = m.cpu(touch)
@@ -344,7 +363,7 @@ func (m *measurement) onePod(ctx context.Context, name string) (took, used time.
 		case at := <-bought:
 			took = at.Sub(began)
 		}
-		return m.pause(ctx, time.Second)
+		return pause(ctx, time.Second)
 	})
 	used = max(0, used-time.Duration(m.result.Idle*float64(took+time.Second)))
 	if err != nil {
@@ -353,7 +372,7 @@ func (m *measurement) onePod(ctx context.Context, name string) (took, used time.
 	if err := m.leave(ctx, name); err != nil {
 		return took, used, err
 	}
-	return took, used, m.pause(ctx, restFor/4)
+	return took, used, pause(ctx, restFor/4)
 }
 
 // profile writes profiles of the controller if they are wanted: of its heap before and
@@ -412,19 +431,22 @@ func (m *measurement) disrupted(ctx context.Context) (bool, error) {
 }
 
 // cpu is the processor time that the controller takes while do runs.
-func (m *measurement) cpu(do func() error) (time.Duration, error) {
-	before, err := m.controller.CPU()
+func (m *measurement) cpu(do func() error) (time.Duration, error) { return cpuOf(m.controller, do) }
+
+// cpuOf is the processor time that a controller takes while do runs.
+func cpuOf(c *onlab.Controller, do func() error) (time.Duration, error) {
+	before, err := c.CPU()
 	if err != nil {
 		return 0, err
 	}
 	if err := do(); err != nil {
 		return 0, err
 	}
-	after, err := m.controller.CPU()
+	after, err := c.CPU()
 	return after - before, err
 }
 
-func (m *measurement) pause(ctx context.Context, d time.Duration) error {
+func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

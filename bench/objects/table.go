@@ -22,9 +22,13 @@ func WriteTable(w io.Writer, all []*Figures) error {
 		if f.Decision > 0 {
 			decision = seconds(f.Decision)
 		}
+		event := "not measurable"
+		if f.PerEvent > 0 {
+			event = fmt.Sprintf("%.2f ms", 1e3*f.PerEvent.Seconds())
+		}
 		lines = append(lines, []string{
 			fmt.Sprint(f.Nodes), fmt.Sprint(f.Pods), fmt.Sprint(f.Pools), f.Engine, seconds(f.FirstClaim), seconds(f.StartCPU),
-			fmt.Sprintf("%.1f%%", 100*f.Idle), megabytes(f.Memory), megabytes(f.Peak), fmt.Sprintf("%.2f ms", 1e3*f.PerEvent.Seconds()),
+			fmt.Sprintf("%.1f%%", 100*f.Idle), megabytes(f.Memory), megabytes(f.Peak), event,
 			milliseconds(f.OnePod), milliseconds(f.OnePodCPU), decision, seconds(f.DecisionCPU), f.Date,
 		})
 	}
@@ -32,6 +36,22 @@ func WriteTable(w io.Writer, all []*Figures) error {
 		return err
 	}
 	return writeGrowth(w, all)
+}
+
+// WriteStandbyTable writes a line per measurement of a second replica.
+func WriteStandbyTable(w io.Writer, all []*Standby) error {
+	heads := []string{
+		"nodes", "pods", "engine", "CPU of its start", "at rest, of a core", "memory", "peak",
+		"the first at rest, of a core", "its memory", "measured",
+	}
+	var lines [][]string
+	for _, s := range all {
+		lines = append(lines, []string{
+			fmt.Sprint(s.Nodes), fmt.Sprint(s.Pods), s.Engine, seconds(s.StartCPU), fmt.Sprintf("%.1f%%", 100*s.Idle),
+			megabytes(s.Memory), megabytes(s.Peak), fmt.Sprintf("%.1f%%", 100*s.Leader), megabytes(s.LeaderMemory), s.Date,
+		})
+	}
+	return bench.Markdown(w, heads, lines)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -33,36 +35,53 @@ func TestFiguresTakeThePlaceOfThoseOfTheSameSizeAndEngine(t *testing.T) {
 	figures := func(nodes int, engine string, idle float64) *Figures {
 		return &Figures{Size: SizeOf(nodes), Engine: engine, Idle: idle}
 	}
-	old := Record{figures(1000, "karpenter", 0.3), figures(1000, "nap", 0.2)}
+	old := Record[*Figures]{figures(1000, "karpenter", 0.3), figures(1000, "nap", 0.2)}
 	if err := old.With(figures(500, "nap", 0.1)).With(figures(1000, "nap", 0.04)).Write(path); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadRecord(path)
-	want := Record{figures(500, "nap", 0.1), figures(1000, "karpenter", 0.3), figures(1000, "nap", 0.04)}
+	got, err := ReadRecord[*Figures](path)
+	want := Record[*Figures]{figures(500, "nap", 0.1), figures(1000, "karpenter", 0.3), figures(1000, "nap", 0.04)}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	if none, err := ReadRecord(filepath.Join(t.TempDir(), "none")); err != nil || none != nil {
+	if none, err := ReadRecord[*Figures](filepath.Join(t.TempDir(), "none")); err != nil || none != nil {
 		t.Errorf("no file: %v, %v", none, err)
 	}
 }
 
-func TestPageHasTheTableOfTheRecord(t *testing.T) {
-	record, err := ReadRecord("testdata/figures.json")
-	if err != nil || len(record) == 0 {
-		t.Fatalf("%d figures, %v", len(record), err)
-	}
-	var table strings.Builder
-	if err := WriteTable(&table, record); err != nil {
-		t.Fatal(err)
-	}
+func TestPageHasTheTablesOfTheRecords(t *testing.T) {
 	const page = "../../docs/scale.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), table.String()) {
-		t.Errorf("%s does not have the table of the record; run: make scale-objects OBJECTS='-write docs/scale.md'", page)
+	for path, table := range map[string]func(path string) (string, error){
+		"testdata/figures.json": tableOf(WriteTable), "testdata/standby.json": tableOf(WriteStandbyTable),
+	} {
+		want, err := table(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not have the table of %s; run: make scale-objects OBJECTS='-write docs/scale.md', with -standby for standby.json",
+				page, path)
+		}
+	}
+}
+
+// tableOf reads a record, which must not be empty, and writes its table.
+func tableOf[R Row](write func(w io.Writer, all []R) error) func(path string) (string, error) {
+	return func(path string) (string, error) {
+		record, err := ReadRecord[R](path)
+		if err != nil {
+			return "", err
+		}
+		if len(record) == 0 {
+			return "", errors.New(path + " is empty")
+		}
+		var table strings.Builder
+		err = write(&table, record)
+		return table.String(), err
 	}
 }
 

@@ -9,6 +9,7 @@ package onlab
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 
@@ -49,18 +50,27 @@ func Start(ctx context.Context, programs Programs, dir string, manifest []byte, 
 		return nil, fmt.Errorf("start a lab: %w: %s", err, bytes.TrimSpace(out))
 	}
 	l := &Lab{programs: programs, dir: dir}
-	state, err := lab.Inspect(dir)
+	if err := l.connect(ctx, manifest); err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	return l, nil
+}
+
+// connect reads where the lab's API server and its Azure are, and installs what a controller
+// needs.
+func (l *Lab) connect(ctx context.Context, manifest []byte) error {
+	state, err := lab.Inspect(l.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if l.Config, err = clientcmd.BuildConfigFromFlags("", state.Kubeconfig); err != nil {
-		return nil, fmt.Errorf("read the lab's kubeconfig: %w", err)
+		return fmt.Errorf("read the lab's kubeconfig: %w", err)
 	}
 	l.Config.QPS = -1
-	if l.Azure, err = cloud.Open(dir); err != nil {
-		return nil, err
+	if l.Azure, err = cloud.Open(l.dir); err != nil {
+		return err
 	}
-	return l, l.install(ctx, manifest)
+	return l.install(ctx, manifest)
 }
 
 // install brings the definitions and permissions that the controller of this checkout
@@ -93,7 +103,9 @@ func (l *Lab) install(ctx context.Context, manifest []byte) error {
 
 // Stop ends the lab.
 func (l *Lab) Stop() error {
-	l.Azure.Close()
+	if l.Azure != nil {
+		l.Azure.Close()
+	}
 	_, err := lab.Down(context.Background(), l.dir)
 	return err
 }

@@ -24,6 +24,8 @@ type Course struct {
 	Scaled int32
 	// Daemon adds a DaemonSet to every node.
 	Daemon bool
+	// Tenants is for how many tenants there are NodePools, which keep others' pods out.
+	Tenants int
 }
 
 // Shrinks reports whether the course takes pods away, so that it ends after shrinkFor.
@@ -39,6 +41,8 @@ func Courses() []Course {
 			Added: []*appsv1.Deployment{deployment("trickle", 0, "1", "2Gi")}, Trickle: 120},
 		{Name: "shrink", About: "1,000 pods of ten sizes become 700", Before: mixed(), Scaled: 70},
 		{Name: "tenth", About: "1,000 pods of ten sizes become 100", Before: mixed(), Scaled: 10},
+		{Name: "tenants", About: "a Deployment of three pods for each of 100 tenants, who have a NodePool each",
+			Added: ofTenants(100), Tenants: 100},
 	}
 }
 

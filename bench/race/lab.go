@@ -2,6 +2,7 @@ package race
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nodeautoprovision/nap/bench/onlab"
 )
@@ -19,5 +20,8 @@ func Start(ctx context.Context, programs onlab.Programs, dir string) (*Lab, erro
 		return nil, err
 	}
 	o, err := observe(ctx, l.Config)
-	return &Lab{l, o}, err
+	if err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	return &Lab{l, o}, nil
 }

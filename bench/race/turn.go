@@ -126,6 +126,9 @@ type turn struct {
 
 // prepare brings about what is there before the course begins.
 func (t *turn) prepare(ctx context.Context) error {
+	if err := t.addTenants(ctx); err != nil {
+		return err
+	}
 	if t.course.Daemon {
 		if _, err := t.kube.AppsV1().DaemonSets(metav1.NamespaceDefault).Create(ctx, daemon(), metav1.CreateOptions{}); err != nil {
 			return err
@@ -246,7 +249,8 @@ func (t *turn) clear(ctx context.Context) error {
 	if err := t.Lab.delete(ctx, t.kube); err != nil {
 		return err
 	}
-	return t.observer.until(ctx, "empty", goneWithin, func(s seen) bool { return s.pods == 0 && s.claims == 0 })
+	err := t.observer.until(ctx, "empty", goneWithin, func(s seen) bool { return s.pods == 0 && s.claims == 0 })
+	return errors.Join(err, t.removeTenants(ctx))
 }
 
 // delete deletes the course's pods.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -24,84 +25,133 @@ import (
 
 func main() { bench.Main("objects", run) }
 
-func run(ctx context.Context) (err error) {
-	nodes := flag.String("nodes", "500,2000,5000", "the sizes of clusters, in nodes, with ten times the pods")
-	engines := flag.String("engines", "karpenter,nap", "which engines are measured: nap, karpenter")
-	controller := flag.String("controller", "bin/nap-controller", "the controller's program")
-	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
-	profile := flag.Bool("profile", false,
+// flags are what the command line says.
+type flags struct {
+	nodes, engines, controller string
+	keep, write, record        string
+	profile, soon, standby     bool
+	starts                     int
+}
+
+func parseFlags() (*flags, error) {
+	f := &flags{}
+	flag.StringVar(&f.nodes, "nodes", "500,2000,5000", "the sizes of clusters, in nodes, with ten times the pods")
+	flag.StringVar(&f.engines, "engines", "karpenter,nap", "which engines are measured: nap, karpenter")
+	flag.StringVar(&f.controller, "controller", "bin/nap-controller", "the controller's program")
+	flag.StringVar(&f.keep, "keep", "", "the folder for labs and logs; a temporary one if empty")
+	flag.BoolVar(&f.profile, "profile", false,
 		"write processor profiles of the start, of the time at rest, of changed and of single pods beside the logs; wants -keep")
-	starts := flag.Int("starts", 1, "how often the start is measured; the median counts")
-	soon := flag.Bool("soon", false, "leave out the time at rest, and waiting until no node is young")
-	write := flag.String("write", "", "also write the table into this page, between its marks")
-	record := flag.String("record", "bench/objects/testdata/figures.json",
-		"the figures of the page; with -write those of this run take the place of the same sizes' and engines'")
+	flag.IntVar(&f.starts, "starts", 1, "how often the start is measured; the median counts")
+	flag.BoolVar(&f.soon, "soon", false, "leave out the time at rest, and waiting until no node is young")
+	flag.BoolVar(&f.standby, "standby", false, "measure the second of two replicas, which waits for the lease, and nothing else")
+	flag.StringVar(&f.write, "write", "", "also write the table into this page, between its marks")
+	flag.StringVar(&f.record, "record", "",
+		"the figures of the page; with -write those of this run take the place of the same sizes' and engines' "+
+			"(figures.json or standby.json in bench/objects/testdata)")
 	flag.Parse()
-	if *profile && *keep == "" {
-		return errors.New("-profile: name the folder for profiles with -keep")
+	switch {
+	case f.profile && f.keep == "":
+		return nil, errors.New("-profile: name the folder for profiles with -keep")
+	case f.starts < 1:
+		return nil, fmt.Errorf("-starts %d: must be at least 1", f.starts)
+	case f.soon && f.write != "":
+		return nil, errors.New("-soon: the table that -write writes has a column of the time at rest; leave one of them out")
+	case f.standby && (f.soon || f.profile || f.starts != 1):
+		return nil, errors.New("-standby: a replica that waits has no -soon, -profile or -starts; leave them out")
 	}
-	if *starts < 1 {
-		return fmt.Errorf("-starts %d: must be at least 1", *starts)
+	for e := range strings.SplitSeq(f.engines, ",") {
+		if !slices.Contains([]string{"nap", "karpenter"}, e) {
+			return nil, fmt.Errorf("-engines %q: allowed are nap and karpenter, with a comma between", f.engines)
+		}
 	}
-	if *soon && *write != "" {
-		return errors.New("-soon: the table that -write writes has a column of the time at rest; leave one of them out")
-	}
-	ctrllog.SetLogger(logr.Discard()) // the caches of this program have nothing to tell
-	sizes, err := parse(*nodes)
+	return f, nil
+}
+
+func run(ctx context.Context) (err error) {
+	f, err := parseFlags()
 	if err != nil {
 		return err
 	}
-	chosen := strings.Split(*engines, ",")
-	for _, e := range chosen {
-		if !slices.Contains([]string{"nap", "karpenter"}, e) {
-			return fmt.Errorf("-engines %q: allowed are nap and karpenter, with a comma between", *engines)
-		}
+	ctrllog.SetLogger(logr.Discard()) // the caches of this program have nothing to tell
+	sizes, err := parse(f.nodes)
+	if err != nil {
+		return err
 	}
 	lab, err := binary.Installed(ctx, func(line string) { fmt.Fprintln(os.Stderr, line) })
 	if err != nil {
 		return err
 	}
-	if *keep == "" {
-		if *keep, err = os.MkdirTemp("", "objects"); err != nil {
+	if f.keep == "" {
+		if f.keep, err = os.MkdirTemp("", "objects"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(*keep)) }()
+		defer func() { err = errors.Join(err, os.RemoveAll(f.keep)) }()
 	}
 	opts := objects.Options{
-		Programs: onlab.Programs{Lab: lab, Controller: *controller}, Dir: *keep, Profile: *profile, Soon: *soon, Starts: *starts,
+		Programs: onlab.Programs{Lab: lab, Controller: f.controller}, Dir: f.keep, Profile: f.profile, Soon: f.soon, Starts: f.starts,
 	}
-	var all []*objects.Figures
+	if f.standby {
+		return measure(ctx, f, sizes, page[*objects.Standby]{
+			marks: "standby", record: "bench/objects/testdata/standby.json", write: objects.WriteStandbyTable,
+			measure: func(ctx context.Context, engine string, size objects.Size) (*objects.Standby, error) {
+				return objects.MeasureStandby(ctx, opts, engine, size)
+			},
+		})
+	}
+	return measure(ctx, f, sizes, page[*objects.Figures]{
+		marks: "objects", record: "bench/objects/testdata/figures.json", write: objects.WriteTable,
+		measure: func(ctx context.Context, engine string, size objects.Size) (*objects.Figures, error) {
+			return objects.Measure(ctx, opts, engine, size)
+		},
+	})
+}
+
+// page is one kind of measurement and where its table goes.
+type page[R objects.Row] struct {
+	marks  string // the table's, on the page
+	record string // the file of what earlier runs have measured
+	// measure makes a cluster and measures an engine on it.
+	measure func(ctx context.Context, engine string, size objects.Size) (R, error)
+	write   func(w io.Writer, all []R) error
+}
+
+// measure measures each engine on each size, and keeps what is measured, whatever fails later.
+func measure[R objects.Row](ctx context.Context, f *flags, sizes []int, p page[R]) error {
+	if f.record != "" {
+		p.record = f.record
+	}
+	var all []R
 	for _, n := range sizes {
-		for _, engine := range chosen {
+		for engine := range strings.SplitSeq(f.engines, ",") {
 			fmt.Fprintf(os.Stderr, "%s on %d nodes\n", engine, n)
-			f, err := objects.Measure(ctx, opts, engine, objects.SizeOf(n))
+			row, err := p.measure(ctx, engine, objects.SizeOf(n))
 			if err != nil {
 				return fmt.Errorf("%s on %d nodes: %w", engine, n, err)
 			}
-			all = append(all, f)
-			if err := keepFigures(f, *record, *write); err != nil { // whatever fails later
+			all = append(all, row)
+			if err := p.keep(row, f.write); err != nil {
 				return err
 			}
 		}
 	}
-	return objects.WriteTable(os.Stdout, all)
+	return p.write(os.Stdout, all)
 }
 
-// keepFigures prints figures, and puts them into the record and the page if there is one.
-func keepFigures(f *objects.Figures, record, page string) error {
-	if err := objects.WriteTable(os.Stderr, []*objects.Figures{f}); err != nil || page == "" {
+// keep prints a row, and puts it into the record and the page if there is one.
+func (p page[R]) keep(row R, into string) error {
+	if err := p.write(os.Stderr, []R{row}); err != nil || into == "" {
 		return err
 	}
-	r, err := objects.ReadRecord(record)
+	r, err := objects.ReadRecord[R](p.record)
 	if err != nil {
 		return err
 	}
-	r = r.With(f)
+	r = r.With(row)
 	var text strings.Builder
-	if err := objects.WriteTable(&text, r); err != nil {
+	if err := p.write(&text, r); err != nil {
 		return err
 	}
-	return errors.Join(r.Write(record), bench.WriteBetweenMarks(page, "objects", text.String()))
+	return errors.Join(r.Write(p.record), bench.WriteBetweenMarks(into, p.marks, text.String()))
 }
 
 func parse(list string) ([]int, error) {

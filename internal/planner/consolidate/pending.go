@@ -12,11 +12,11 @@ import (
 // reservePending gives pending pods their room before anything is removed: where the
 // planner would put them, and on the new nodes that it would buy, whose share of limits
 // and quotas is booked. Nodes with such room are kept. Nodes that are leaving, by name,
-// take in none of them, but their pods count for topology.
+// take in none of them, but their pods count for topology. It returns the new nodes.
 // Precondition: nothing was changed in the state yet.
-func reservePending(st *state.State, leaving map[string]bool) {
+func reservePending(st *state.State, leaving map[string]bool) []model.NewNode {
 	if st.Problem.FirstMovable == 0 {
-		return
+		return nil
 	}
 	p := *st.Problem.Input.Problem
 	p.Policy.Budget = 0
@@ -41,6 +41,7 @@ func reservePending(st *state.State, leaving map[string]bool) {
 			st.Book(o)
 		}
 	}
+	return plan.NewNodes
 }
 
 // keptForPending says that a node has the room of pending pods, or is nil. It is asked

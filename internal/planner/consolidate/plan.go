@@ -2,23 +2,81 @@ package consolidate
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/search"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+	"github.com/nodeautoprovision/nap/internal/planner/decompose"
 )
+
+// dividedFrom is from how many offerings on, each counted once for each NodePool that buys it,
+// a problem is divided into parts that do not depend on each other, as plans are.
+const dividedFrom = 1 << 17
 
 // Plan decides which nodes to remove. Policy.Budget of the planning problem is the time
 // for the search beyond the commands of single nodes, as for the planner. With
 // Policy.Elapsed nil it is counted in steps, and the answer is a pure function of the
 // problem.
-func Plan(f *model.DisruptionProblem) *model.Commands {
+func Plan(f *model.DisruptionProblem) *model.Commands { return plan(f, dividedFrom) }
+
+func plan(f *model.DisruptionProblem, from int) *model.Commands {
+	if out := planParts(f, from); out != nil {
+		return out
+	}
+	out, _ := planWhole(f)
+	return out
+}
+
+// planParts plans the parts of a problem that do not depend on each other, one after the
+// other, or returns nil: there are no such parts, or together they take more than quotas and
+// reservations hold.
+func planParts(f *model.DisruptionProblem, from int) *model.Commands {
+	parts := decompose.SplitDisruption(f, from)
+	if parts == nil {
+		return nil
+	}
+	answers, bought := make([]*model.Commands, len(parts)), &model.Plan{}
+	for i := range parts {
+		answer, pending := planWhole(parts[i].Problem)
+		answers[i] = answer
+		bought.NewNodes = append(bought.NewNodes, parts[i].NewNodes(pending)...)
+	}
+	out := decompose.MergeCommands(f, parts, answers, goesBefore)
+	for i := range out.Commands {
+		bought.NewNodes = append(bought.NewNodes, out.Commands[i].New...)
+	}
+	if !decompose.Suffices(f.Problem, bought) {
+		return nil
+	}
+	return out
+}
+
+// goesBefore orders commands of different parts as a plan of the whole orders its own: forced
+// ones, then empty nodes, then what saves most for its disruption.
+func goesBefore(a, b *model.Command) bool {
+	if x, y := turn(a.Reason), turn(b.Reason); x != y {
+		return x < y
+	}
+	return float64(a.Saving)*(b.DisruptionCost+0.01) > float64(b.Saving)*(a.DisruptionCost+0.01)
+}
+
+// turn is when commands of a reason are made.
+func turn(r model.DisruptionReason) int {
+	return slices.Index([]model.DisruptionReason{
+		model.DisruptUnhealthy, model.DisruptExpired, model.DisruptDrifted, model.DisruptEmpty, model.DisruptUnderutilized,
+	}, r)
+}
+
+// planWhole plans a problem as one. It also returns the new nodes that it has kept room for,
+// in limits and quotas, since pods wait for them.
+func planWhole(f *model.DisruptionProblem) (out *model.Commands, pending []model.NewNode) {
 	p := compiled.Compile(f)
 	eligible := eligibility.New(p)
 	main := search.NewEvaluator(state.New(p, eligible))
-	reservePending(main.State, nil)
+	pending = reservePending(main.State, nil)
 	b := newBuilder(main)
 	forcing{b}.replaceAll()
 	b.removeEmpty()
@@ -30,7 +88,7 @@ func Plan(f *model.DisruptionProblem) *model.Commands {
 		b.makeAll(found.RunWithinBudgets())
 	}
 	b.makeSingles()
-	out := &model.Commands{Kept: keeping{b}.report(), Commands: b.commands, Rejected: b.rejected, Tried: found.Trials()}
+	out = &model.Commands{Kept: keeping{b}.report(), Commands: b.commands, Rejected: b.rejected, Tried: found.Trials()}
 	out.Scores = append(b.scores, eligible.Rules.Unbalanced()...)
 	out.Before = sumPrices(f.Problem.Nodes)
 	out.After = out.Before
@@ -41,7 +99,7 @@ func Plan(f *model.DisruptionProblem) *model.Commands {
 	if f.Bound {
 		out.LowerBound = min(out.After, bound{p, eligible}.price())
 	}
-	return out
+	return out, pending
 }
 
 func sumPrices(nodes []model.Node) model.Money {

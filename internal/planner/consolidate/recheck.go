@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+	"github.com/nodeautoprovision/nap/internal/planner/decompose"
 )
 
 // Recheck says whether a command still stands in a fresh problem: its nodes exist and
@@ -21,7 +22,20 @@ import (
 // command was decided. Recheck does not ask for them again on the nodes that take pods
 // in nor, once replacements were bought, on the command's own: pods come to and leave
 // nodes all the time while new nodes start, and where they are now is what counts.
-func Recheck(f *model.DisruptionProblem, in Intent) []Objection {
+//
+// Of a problem that is divided, as [Plan] does it, only the parts of the command are looked at.
+func Recheck(f *model.DisruptionProblem, in Intent) []Objection { return recheckIn(f, in, dividedFrom) }
+
+func recheckIn(f *model.DisruptionProblem, in Intent, from int) []Objection {
+	nodes, pools := in.Nodes, []string(nil)
+	for _, rep := range in.Replacements {
+		if rep.Node != "" {
+			nodes = append(nodes[:len(nodes):len(nodes)], rep.Node)
+		} else {
+			pools = append(pools, rep.Pool)
+		}
+	}
+	f = decompose.Around(f, from, nodes, pools)
 	own := map[string]bool{}
 	for _, name := range in.Nodes {
 		own[name] = true

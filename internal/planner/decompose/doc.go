@@ -8,6 +8,7 @@
 //   - places.go: which NodePools and nodes may suit pods
 //   - shapes.go: which running pods count for others
 //   - merge.go: one plan of all, and whether quotas and reservations suffice for it
+//   - disruption.go: the same for problems of consolidation
 //
 // See docs/planner.md, section "Independent parts".
 package decompose

@@ -64,20 +64,26 @@ func (b *poolsByLabel) candidates(rules *feasible.NodeRules) []int {
 	return best
 }
 
-// newAlikeNodes groups the nodes whose labels and taints are the same, as far as classes
+// alikeNodes are groups of nodes whose labels and taints are the same, as far as classes
 // ask for them.
-func newAlikeNodes(p *model.Problem) [][]int {
-	asked := map[string]bool{}
+type alikeNodes struct {
+	groups [][]int
+	all    []int
+	// with are the groups with a value of a label, by both.
+	with map[string]map[string][]int
+}
+
+func newAlikeNodes(p *model.Problem) *alikeNodes {
+	a := &alikeNodes{with: map[string]map[string][]int{}}
 	for c := range p.Classes {
 		rules := feasible.RulesOf(&p.Classes[c])
-		rules.Asked(func(r *model.Requirement) { asked[r.Key] = true })
+		rules.Asked(func(r *model.Requirement) { a.with[r.Key] = map[string][]int{} })
 	}
-	var out [][]int
 	numbers := map[string]int{}
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
 		seen := model.Node{Pool: node.Pool, State: node.State, Taints: node.Taints, Labels: map[string]string{}}
-		for key := range asked {
+		for key := range a.with {
 			if value, has := node.Labels[key]; has {
 				seen.Labels[key] = value
 			}
@@ -85,11 +91,35 @@ func newAlikeNodes(p *model.Problem) [][]int {
 		key := string(model.AppendKey(nil, &seen))
 		number, known := numbers[key]
 		if !known {
-			number = len(out)
+			number = len(a.groups)
 			numbers[key] = number
-			out = append(out, nil)
+			a.groups = append(a.groups, nil)
+			for key, values := range a.with {
+				if value, has := feasible.NodeLabel(node, key); has {
+					values[value] = append(values[value], number)
+				}
+			}
 		}
-		out[number] = append(out[number], n)
+		a.groups[number] = append(a.groups[number], n)
 	}
-	return out
+	a.all = allOf(len(a.groups))
+	return a
+}
+
+// candidates are groups beside which none can suit the rules.
+func (a *alikeNodes) candidates(rules *feasible.NodeRules) []int {
+	best := a.all
+	rules.Demanded(func(asked *model.Requirement) {
+		if asked.Operator != model.In {
+			return
+		}
+		var found []int
+		for _, v := range asked.Values {
+			found = append(found, a.with[asked.Key][v]...)
+		}
+		if len(found) < len(best) {
+			best = found
+		}
+	})
+	return best
 }

@@ -60,8 +60,8 @@ func (r *relations) relatePlaces() {
 				r.relate(c, r.pool(i))
 			}
 		}
-		for _, alike := range nodes {
-			if rules.AdmitsNode(&p.Nodes[alike[0]]) {
+		for _, group := range nodes.candidates(&rules) {
+			if alike := nodes.groups[group]; rules.AdmitsNode(&p.Nodes[alike[0]]) {
 				for _, n := range alike {
 					r.relate(c, r.node(n))
 				}

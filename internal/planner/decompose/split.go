@@ -25,10 +25,20 @@ func Split(p *model.Problem, from int) []Part {
 	if len(p.Classes) < 2 || offerings(p, allOf(len(p.Pools))) < from {
 		return nil
 	}
+	parts := divide(p, newRelations(p), from)
+	shapes, before := newShapes(p), time.Duration(0)
+	for i := range parts {
+		before += parts[i].state(p, shapes, before)
+	}
+	return parts
+}
+
+// divide are the parts of a problem, not stated yet, or nil where there is one.
+func divide(p *model.Problem, r *relations, from int) []Part {
 	var parts []Part
 	var homeless Part // pods that no NodePool admits are explained beside others
 	used := 0
-	for _, g := range newRelations(p).groups() {
+	for _, g := range r.groups() {
 		if len(g.pools) == 0 {
 			homeless.classes, homeless.nodes = append(homeless.classes, g.classes...), append(homeless.nodes, g.nodes...)
 			continue
@@ -42,10 +52,6 @@ func Split(p *model.Problem, from int) []Part {
 	first := &parts[0]
 	first.classes, first.nodes = append(first.classes, homeless.classes...), append(first.nodes, homeless.nodes...)
 	addUnused(p, first, parts)
-	shapes, before := newShapes(p), time.Duration(0)
-	for i := range parts {
-		before += parts[i].state(p, shapes, before)
-	}
 	return parts
 }
 
@@ -108,8 +114,8 @@ func (t *Part) state(p *model.Problem, shapes *shapes, before time.Duration) tim
 	slices.Sort(t.nodes)
 	t.nodes = slices.Compact(t.nodes)
 	own.Nodes = chosen(p.Nodes, t.nodes)
-	own.Policy.Budget = share(p, own.PodCount())
-	took := own.Policy.Budget
+	took := share(&p.Policy, own.PodCount(), p.PodCount(), leastShare)
+	own.Policy.Budget = took
 	if p.Policy.Elapsed != nil || p.Policy.Replay != nil {
 		own.Policy.Budget += before
 	}
@@ -129,11 +135,10 @@ func chosen[V any](all []V, which []int) []V {
 // before, and are not made worse by others that wait beside them.
 const leastShare = 0.04
 
-// share is the time of a part with so many pods.
-func share(p *model.Problem, pods int) time.Duration {
-	all := p.PodCount()
-	if p.Policy.Budget <= 0 || all == 0 {
+// share is the time of a part with so many of all, at least a share of the budget.
+func share(policy *model.Policy, own, all int, least float64) time.Duration {
+	if policy.Budget <= 0 || all == 0 {
 		return 0
 	}
-	return time.Duration(float64(p.Policy.Budget) * max(leastShare, float64(pods)/float64(all)))
+	return time.Duration(float64(policy.Budget) * max(least, float64(own)/float64(all)))
 }

@@ -141,7 +141,7 @@ func (l *labelCompiler) addNodes(p *model.Problem) {
 		values := make([]int32, len(p.Nodes))
 		for n := range p.Nodes {
 			values[n] = Absent
-			if v, ok := nodeLabel(&p.Nodes[n], key); ok {
+			if v, ok := NodeLabel(&p.Nodes[n], key); ok {
 				values[n] = l.labels.dicts[k].id(v)
 			}
 		}
@@ -149,10 +149,10 @@ func (l *labelCompiler) addNodes(p *model.Problem) {
 	}
 }
 
-// nodeLabel is the value of a label that a node carries or will carry once it has
+// NodeLabel is the value of a label that a node carries or will carry once it has
 // joined the cluster: a node that is still on its way lacks some labels that pods may
 // already ask for.
-func nodeLabel(n *model.Node, key string) (string, bool) {
+func NodeLabel(n *model.Node, key string) (string, bool) {
 	if v, ok := n.Labels[key]; ok {
 		return v, true
 	}

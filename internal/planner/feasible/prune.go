@@ -245,7 +245,7 @@ func (r *NodeRules) AdmitsNode(n *model.Node) bool {
 	}
 	return slices.ContainsFunc(r.alternatives, func(asked model.Requirements) bool {
 		return !slices.ContainsFunc(asked, func(a model.Requirement) bool {
-			value, present := nodeLabel(n, a.Key)
+			value, present := NodeLabel(n, a.Key)
 			return !a.Matches(value, present)
 		})
 	})
