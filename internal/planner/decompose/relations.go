@@ -46,7 +46,7 @@ func (r *relations) node(i int) int { return len(r.problem.Classes) + len(r.prob
 func (r *relations) relatePlaces() {
 	p := r.problem
 	first := map[string]int{}
-	pools, nodes := newPoolsByLabel(p), newAlikeNodes(p)
+	pools, nodes, cloud := newPoolsByLabel(p), newAlikeNodes(p), feasible.NewCloudLabels(p)
 	for c := range p.Classes {
 		rules := placesOf(&p.Classes[c])
 		key := rules.Key()
@@ -56,7 +56,7 @@ func (r *relations) relatePlaces() {
 		}
 		first[key] = c
 		for _, i := range pools.candidates(&rules) {
-			if rules.Admits(&p.Pools[i]) {
+			if rules.Admits(&p.Pools[i], cloud) {
 				r.relate(c, r.pool(i))
 			}
 		}

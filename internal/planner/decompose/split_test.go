@@ -65,6 +65,24 @@ func TestWhatRelatesPodsIsPlannedTogether(t *testing.T) {
 			p.Classes[1].Tolerations = []model.Toleration{{Key: "tenant", Exists: true}}
 			p.Classes[0].Spread = []model.SpreadConstraint{strict}
 		}, 2},
+		"a NodePool that no label keeps pods from": {func(p *model.Problem) {
+			p.Pools = append(p.Pools, model.Pool{Name: "default", NodeLimit: -1})
+		}, 2},
+		"a NodePool that leaves the label open": {func(p *model.Problem) {
+			p.Pools = append(p.Pools, model.Pool{Name: "any", NodeLimit: -1,
+				Requirements: model.Requirements{{Key: "tenant", Operator: model.Exists}}})
+		}, 0},
+		"a label that the cloud gives": {func(p *model.Problem) {
+			p.Pools = append(p.Pools, model.Pool{Name: "default", NodeLimit: -1})
+			p.Catalogs[0].InstanceTypes[0].Choices = map[string][]string{"tenant": {"t0", "t1"}}
+		}, 0},
+		"pods that name their NodePools": {func(p *model.Problem) {
+			for i := range p.Classes {
+				p.Pools[i].Requirements = nil
+				p.Classes[i].NodeRequirements = model.Requirements{{Key: model.LabelNodePool, Operator: model.In, Values: []string{p.Pools[i].Name}}}
+			}
+			p.Nodes = nil
+		}, 2},
 		"one class": {func(p *model.Problem) { p.Classes = p.Classes[:1] }, 0},
 	} {
 		p := tenants()

@@ -38,11 +38,11 @@ func offerings(p *model.Problem, order []int, catalogs []*catalog) int {
 func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	p := k.problem
 	rules := classRules(p)
-	used, hopeless := make([]bool, len(p.Pools)), make([]bool, len(rules))
+	used, hopeless, cloud := make([]bool, len(p.Pools)), make([]bool, len(rules)), NewCloudLabels(p)
 	for r := range rules {
 		hopeless[r] = true
 		for _, i := range order {
-			if rules[r].Admits(&p.Pools[i]) {
+			if rules[r].Admits(&p.Pools[i], cloud) {
 				used[i], hopeless[r] = true, false
 			}
 		}
@@ -229,12 +229,12 @@ func classRules(p *model.Problem) []NodeRules {
 }
 
 // Admits reports whether a pool may suit; where it is unsure, it says so.
-func (r *NodeRules) Admits(pool *model.Pool) bool {
+func (r *NodeRules) Admits(pool *model.Pool, cloud *CloudLabels) bool {
 	if model.Untolerated(pool.Taints, r.tolerations) != nil {
 		return false
 	}
 	return slices.ContainsFunc(r.alternatives, func(asked model.Requirements) bool {
-		return !slices.ContainsFunc(asked, func(a model.Requirement) bool { return excludes(pool, &a) })
+		return !slices.ContainsFunc(asked, func(a model.Requirement) bool { return cloud.excludes(pool, &a) })
 	})
 }
 
@@ -280,15 +280,70 @@ func (r *NodeRules) Asked(yield func(*model.Requirement)) {
 	}
 }
 
-// excludes reports whether no value that the pool allows for a label meets what is asked
-// of it.
-func excludes(pool *model.Pool, asked *model.Requirement) bool {
+// CloudLabels knows which labels the cloud gives to machines.
+type CloudLabels struct {
+	problem *model.Problem
+	known   map[cloudLabel]bool
+}
+
+// cloudLabel is a label and a catalogue, by index in Problem.Catalogs.
+type cloudLabel struct {
+	catalog int
+	key     string
+}
+
+// NewCloudLabels returns what is known of the catalogues of a problem.
+func NewCloudLabels(p *model.Problem) *CloudLabels { return &CloudLabels{p, map[cloudLabel]bool{}} }
+
+// decides reports whether the cloud may give a label to machines of a pool, with whatever
+// value.
+func (c *CloudLabels) decides(pool *model.Pool, key string) bool {
+	if pool.Catalog < 0 || pool.Catalog >= len(c.problem.Catalogs) {
+		return true
+	}
+	label := cloudLabel{pool.Catalog, key}
+	found, known := c.known[label]
+	if !known {
+		catalog := &c.problem.Catalogs[pool.Catalog]
+		found = slices.Contains(cloudKeys, key) || slices.Contains(catalog.LabelKeys, key) ||
+			slices.ContainsFunc(catalog.InstanceTypes, func(t model.InstanceType) bool { return carries(&t, key) })
+		c.known[label] = found
+	}
+	return found
+}
+
+// carries reports whether a machine of a type may have a label.
+func carries(t *model.InstanceType, key string) bool {
+	_, set := t.Labels[key]
+	_, left := t.Choices[key]
+	return set || left || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool {
+		_, set := o.Labels[key]
+		return set
+	})
+}
+
+// excludes reports whether no machine of a pool meets what is asked of a label: no value that
+// the pool allows does, or no machine of it has the label.
+func (c *CloudLabels) excludes(pool *model.Pool, asked *model.Requirement) bool {
+	switch asked.Key {
+	case model.LabelNodePool:
+		return !asked.Matches(pool.Name, true)
+	case model.LabelHostname, labelRegistered, labelInitialized:
+		return false
+	}
+	mentioned := false
 	for i := range pool.Requirements {
 		own := &pool.Requirements[i]
-		if own.Key == asked.Key && own.Operator == model.In &&
-			!slices.ContainsFunc(own.Values, func(v string) bool { return asked.Matches(v, true) }) {
+		if own.Key != asked.Key {
+			continue
+		}
+		mentioned = true
+		if own.Operator == model.In && !slices.ContainsFunc(own.Values, func(v string) bool { return asked.Matches(v, true) }) {
 			return true
 		}
 	}
-	return false
+	if _, labelled := pool.Labels[asked.Key]; mentioned || labelled || c.decides(pool, asked.Key) {
+		return false
+	}
+	return !asked.Matches("", false)
 }

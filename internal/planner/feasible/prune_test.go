@@ -52,13 +52,23 @@ func TestNodePoolsThatNoClassCanUseAreLeftOut(t *testing.T) {
 	}{
 		"taints":                 {[]model.Pool{tainted, soft}, nil, []model.PodClass{asking()}, "soft"},
 		"tolerated taints":       {[]model.Pool{tainted, soft}, nil, []model.PodClass{tolerant}, "soft tainted"},
-		"a label":                {teams, nil, []model.PodClass{asking(in("team", "b"))}, "any b bc"},
+		"a label":                {teams, nil, []model.PodClass{asking(in("team", "b"))}, "b bc"},
 		"the absence of a value": {teams, nil, []model.PodClass{notB}, "a any bc"},
-		"alternatives":           {teams, nil, []model.PodClass{either}, "any b bc"},
-		"two classes":            {teams, nil, []model.PodClass{asking(in("team", "a")), asking(in("team", "c"))}, "a any bc"},
-		"nodes":                  {teams, []model.Node{{Pool: "b"}}, []model.PodClass{asking(in("team", "a"))}, "a any"},
+		"alternatives":           {teams, nil, []model.PodClass{either}, "b bc"},
+		"two classes":            {teams, nil, []model.PodClass{asking(in("team", "a")), asking(in("team", "c"))}, "a bc"},
+		"nodes":                  {teams, []model.Node{{Pool: "b"}}, []model.PodClass{asking(in("team", "a"))}, "a"},
+		"a label of machines":    {[]model.Pool{named("any"), named("gen2", in("gen", "2"))}, nil, []model.PodClass{asking(in("gen", "1"))}, "any"},
+		"a label left to buyers": {[]model.Pool{named("any")}, nil, []model.PodClass{asking(in("disk", "fast"))}, "any"},
+		"a label of offerings":   {[]model.Pool{named("any")}, nil, []model.PodClass{asking(in("rack", "r1"))}, "any"},
+		"a label left open":      {[]model.Pool{named("open", model.Requirement{Key: "team", Operator: model.Exists})}, nil, []model.PodClass{asking(in("team", "b"))}, "open"},
+		"a name":                 {teams, nil, []model.PodClass{asking(in(model.LabelNodePool, "any"))}, "any"},
 	} {
-		if got, _ := pruned(&model.Problem{Pools: c.pools, Nodes: c.nodes, Classes: c.classes}, 0); got != c.want {
+		catalog := model.Catalog{InstanceTypes: []model.InstanceType{{
+			Name: "d8", Labels: map[string]string{"gen": "1"}, Choices: map[string][]string{"disk": {"fast"}}, Capacity: model.Resources{8000},
+			Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Labels: map[string]string{"rack": "r1"}, Price: 1, Available: true}},
+		}}}
+		p := &model.Problem{Pools: c.pools, Nodes: c.nodes, Classes: c.classes, Catalogs: []model.Catalog{catalog}}
+		if got, _ := pruned(p, 0); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
@@ -100,7 +110,7 @@ func TestNodePoolsThatOfferTheSameAreOne(t *testing.T) {
 		"names":                       {[]model.Pool{y, x}, of(1), "x"},
 		"labels that nobody asks for": {[]model.Pool{x, named("z", in("team", "z"))}, of(1), "x"},
 		"labels that exclude others":  {[]model.Pool{named("a", in("team", "a"), in("team", "b")), x}, of(1), "a x"},
-		"labels that pods ask for":    {[]model.Pool{x, named("z", in("team", "z"))}, of(1, in("team", "z")), "x z"},
+		"labels that pods ask for":    {[]model.Pool{x, named("z", in("team", "z"))}, of(1, in("team", "z")), "z"},
 		"labels that pods spread by":  {[]model.Pool{named("r", in("rack", "1")), x}, []model.PodClass{spread}, "r x"},
 		"minValues":                   {[]model.Pool{x, named("z", model.Requirement{Key: "team", Operator: model.Exists, MinValues: 2})}, of(1), "x z"},
 		"what machines are":           {[]model.Pool{x, named("z", in("kubernetes.io/arch", "arm64"))}, of(1), "x z"},
