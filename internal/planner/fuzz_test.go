@@ -25,6 +25,11 @@ func FuzzSolve(f *testing.F) {
 		  "Shapes":[{"AntiAffinity":[{"TopologyKey":""}]}],
 		  "Classes":[{"Pods":[{"Namespace":"n","Name":"x"}],"Requests":[9223372036854775807],"Priority":-2147483648,"Spread":[{"TopologyKey":"","MaxSkew":0,"Hard":true}],"Affinity":[{"TopologyKey":"kubernetes.io/hostname","Selector":{},"AllNamespaces":true}],"NodeAlternatives":[null,[]]}],
 		  "Quotas":[{"Name":"q","Left":-5},{"Name":"q","Left":5}]}`,
+		`{"Axes":["cpu","memory","ephemeral-storage","pods"],"Catalogs":[{"InstanceTypes":[{"Name":"a","Capacity":[2000,8000,0,10],"Offerings":[{"Zone":"z1","CapacityType":"on-demand","Price":100,"Available":true}]}]}],
+		  "Pools":[{"Name":"p","NodeLimit":-1,"Taints":[{"Key":"t","Value":"p","Effect":"NoSchedule"}]},{"Name":"q","NodeLimit":-1,"Taints":[{"Key":"t","Value":"q","Effect":"NoSchedule"}]},{"Name":"p","Catalog":9}],
+		  "Nodes":[{"Name":"n","State":"Ready","Bound":[{"Shape":7,"Count":1}]}],"Shapes":[{"Namespace":"n"}],
+		  "Classes":[{"Pods":[{"Namespace":"n","Name":"x"}],"Requests":[500,100,0,1],"Tolerations":[{"Key":"t","Value":"p"}],"Affinity":[{"TopologyKey":"kubernetes.io/hostname","Selector":{},"Namespaces":["n"]}]},
+		  {"Pods":[{"Namespace":"m","Name":"y"}],"Requests":[500,100,0,1],"Tolerations":[{"Key":"t","Value":"q"}]}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -34,14 +39,15 @@ func FuzzSolve(f *testing.F) {
 			return
 		}
 		p.Policy.Budget = min(p.Policy.Budget, time.Millisecond)
-		plan := planner.Solve(&p)
-		for i := range plan.Unschedulable {
-			if explain.Describe(&p, &plan.Unschedulable[i]).Why == "" {
-				t.Errorf("class %d is left out without a word", plan.Unschedulable[i].Class)
+		for _, plan := range []*model.Plan{planner.Solve(&p), planner.SolveInParts(&p)} {
+			for i := range plan.Unschedulable {
+				if explain.Describe(&p, &plan.Unschedulable[i]).Why == "" {
+					t.Errorf("class %d is left out without a word", plan.Unschedulable[i].Class)
+				}
 			}
-		}
-		for _, v := range verify.CheckPlaces(&p, plan) {
-			t.Errorf("%s", v)
+			for _, v := range verify.CheckPlaces(&p, plan) {
+				t.Errorf("%s", v)
+			}
 		}
 	})
 }

@@ -61,7 +61,9 @@ func (s *shapes) nodesOf(classes []model.PodClass) []int {
 	}
 	var out []int
 	for n := range s.problem.Nodes {
-		if slices.ContainsFunc(s.problem.Nodes[n].Bound, func(b model.BoundPods) bool { return counts[b.Shape] }) {
+		if slices.ContainsFunc(s.problem.Nodes[n].Bound, func(b model.BoundPods) bool {
+			return b.Shape >= 0 && b.Shape < len(counts) && counts[b.Shape] // a malformed problem has other shapes
+		}) {
 			out = append(out, n)
 		}
 	}
