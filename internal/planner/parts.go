@@ -15,9 +15,8 @@ type sizes struct {
 	explained int
 }
 
-// standardSizes are those of all plans: below some 30 NodePools that may buy all of a region
-// plans are made as a whole.
-func standardSizes() sizes { return sizes{divided: 1 << 17, explained: 1 << 26} }
+// standardSizes are those of all plans.
+func standardSizes() sizes { return sizes{divided: decompose.From, explained: 1 << 26} }
 
 // solveParts plans the parts of a problem that do not depend on each other, one after the
 // other, or returns nil: there are no such parts, or together they take more than quotas and

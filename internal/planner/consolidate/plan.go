@@ -12,15 +12,11 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
 )
 
-// dividedFrom is from how many offerings on, each counted once for each NodePool that buys it,
-// a problem is divided into parts that do not depend on each other, as plans are.
-const dividedFrom = 1 << 17
-
 // Plan decides which nodes to remove. Policy.Budget of the planning problem is the time
 // for the search beyond the commands of single nodes, as for the planner. With
 // Policy.Elapsed nil it is counted in steps, and the answer is a pure function of the
 // problem.
-func Plan(f *model.DisruptionProblem) *model.Commands { return plan(f, dividedFrom) }
+func Plan(f *model.DisruptionProblem) *model.Commands { return plan(f, decompose.From) }
 
 func plan(f *model.DisruptionProblem, from int) *model.Commands {
 	if out := planParts(f, from); out != nil {

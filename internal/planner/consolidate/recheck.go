@@ -24,7 +24,9 @@ import (
 // nodes all the time while new nodes start, and where they are now is what counts.
 //
 // Of a problem that is divided, as [Plan] does it, only the parts of the command are looked at.
-func Recheck(f *model.DisruptionProblem, in Intent) []Objection { return recheckIn(f, in, dividedFrom) }
+func Recheck(f *model.DisruptionProblem, in Intent) []Objection {
+	return recheckIn(f, in, decompose.From)
+}
 
 func recheckIn(f *model.DisruptionProblem, in Intent, from int) []Objection {
 	nodes, pools := in.Nodes, []string(nil)

@@ -23,8 +23,7 @@ const leastNodesShare = 0.002
 // NodePool are in one part, as are pods that one PodDisruptionBudget guards: parts share no
 // budget.
 func SplitDisruption(f *model.DisruptionProblem, from int) []DisruptionPart {
-	d := newDisruption(f)
-	divided := d.divide(from)
+	d, divided := divideDisruption(f, from)
 	if divided == nil {
 		return nil
 	}
@@ -46,8 +45,7 @@ func SplitDisruption(f *model.DisruptionProblem, from int) []DisruptionPart {
 // with these, or the problem itself where it is not divided. The nodes may be named by their
 // NodeClaims.
 func Around(f *model.DisruptionProblem, from int, nodes, pools []string) *model.DisruptionProblem {
-	d := newDisruption(f)
-	divided := d.divide(from)
+	d, divided := divideDisruption(f, from)
 	if divided == nil {
 		return f
 	}
@@ -76,21 +74,19 @@ type disruption struct {
 	shapes *shapes
 }
 
-func newDisruption(f *model.DisruptionProblem) *disruption {
+// divideDisruption are the parts of all classes, or nil. Small problems, which most are, cost
+// nothing.
+func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part) {
+	if len(f.Usages) != len(f.Problem.Nodes) || offerings(f.Problem, allOf(len(f.Problem.Pools))) < from {
+		return nil, nil
+	}
 	all := *f.Problem
 	all.Classes = slices.Clone(all.Classes)
 	for i := range f.Movable {
 		all.Classes = append(all.Classes, f.Movable[i].PodClass)
 	}
-	return &disruption{f, &all, newShapes(&all)}
-}
-
-// divide are the parts of all, or nil.
-func (d *disruption) divide(from int) []Part {
-	if len(d.all.Classes) < 2 || len(d.Usages) != len(d.all.Nodes) || offerings(d.all, allOf(len(d.all.Pools))) < from {
-		return nil
-	}
-	return divide(d.all, d.relations(), from)
+	d := &disruption{f, &all, newShapes(&all)}
+	return d, divide(d.all, d.relations(), from)
 }
 
 // relations are those of all classes, and what their nodes and budgets add.

@@ -7,6 +7,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
+// From is from how many offerings of the NodePools in use on, each counted once for each of
+// them, problems are divided: some 30 NodePools that buy all of a region.
+const From = 1 << 17
+
 // Part is a subproblem.
 type Part struct {
 	Problem *model.Problem
@@ -131,8 +135,9 @@ func chosen[V any](all []V, which []int) []V {
 	return out
 }
 
-// leastShare is the least share of the budget that a part may take. Small problems end long
-// before, and are not made worse by others that wait beside them.
+// leastShare is the least share of the budget that a part may take, so that small problems are
+// not planned worse because others wait beside them. Many parts may together take more than
+// the budget of the whole.
 const leastShare = 0.04
 
 // share is the time of a part with so many of all, at least a share of the budget.
