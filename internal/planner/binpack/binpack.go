@@ -3,6 +3,7 @@ package binpack
 import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/exact"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/localsearch"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
@@ -52,6 +53,9 @@ func SolveBy(p *Problem, by Searches) *Solution {
 	s.FirstCost = best.Cost
 	g.Account(mt)
 	if !mt.Over() {
+		best = packExactly(best, bd, mt)
+	}
+	if (best.Left() > 0 || best.Cost > bd.Floor()) && !mt.Over() {
 		best, s.Rounds = improver{by, p.Seed}.improve(best, g, bd, mt)
 	}
 	if s.Steps = mt.Steps; proven {
@@ -59,6 +63,20 @@ func SolveBy(p *Problem, by Searches) *Solution {
 	}
 	newWriter(p, best).write(s)
 	return s
+}
+
+// packExactly raises the bound of a problem of a few items to the least cost, and returns
+// a packing of that cost: p, if it is one already.
+func packExactly(p *reduced.Packing, bd *bound.Bounder, mt *meter.Meter) *reduced.Packing {
+	if p.Left() > 0 {
+		return p
+	}
+	least, best := exact.Pack(p.Problem, mt)
+	bd.Best = max(bd.Best, float64(least))
+	if best != nil && best.BetterThan(p) {
+		return best
+	}
+	return p
 }
 
 // improver says how packings are improved.
@@ -136,7 +154,13 @@ func Bound(p *Problem) int64 {
 	pr := bound.NewPricer(m)
 	bd := bound.NewBounder(m, c.NewPacking().Remaining)
 	pr.Bound(bd, true)
-	if pr.Account(mt); !mt.Over() {
+	pr.Account(mt)
+	if !mt.Over() {
+		if least, p := exact.Pack(c, mt); p != nil {
+			return least
+		}
+	}
+	if !mt.Over() {
 		if f := m.Finer(); f != m {
 			pr, bd = bound.NewPricer(f), bd.On(f)
 		}

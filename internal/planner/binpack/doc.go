@@ -28,15 +28,16 @@
 //     keeps the filling with the most dual value per dollar, and prices again as the
 //     demand shrinks. When limits leave items out, it packs again by priority. This
 //     is the first feasible packing, in milliseconds.
-//  5. With a budget, the prices and the bound are sharpened, on a longer shortlist and
+//  5. With a budget, package exact finds the best packing of a few items, which ends it.
+//  6. Otherwise the prices and the bound are sharpened, on a longer shortlist and
 //     in small problems by generating the fillings that matter.
-//  6. Package localsearch moves items between bins until some fit in cheaper ones.
-//  7. It takes a few bins apart and packs their items again, cheaper, for as long as
+//  7. Package localsearch moves items between bins until some fit in cheaper ones.
+//  8. It takes a few bins apart and packs their items again, cheaper, for as long as
 //     there is time: ruin and recreate, guided by the same prices and allowed to
 //     stray a little.
 //
-// Steps 5 and 6 run at the same time. Where nothing runs out, two workers share the
-// bins of steps 6 and 7, which are partitioned again time and again, and where there
+// Steps 6 and 7 run at the same time. Where nothing runs out, two workers share the
+// bins of steps 7 and 8, which are partitioned again time and again, and where there
 // are very many classes the classes of step 4.
 //
 // # Why the bound can be trusted

@@ -136,6 +136,31 @@ func TestBoundIsBelowOptimum(t *testing.T) {
 	})
 }
 
+func TestFewItemsArePackedAtLeastCost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(7).Draw(t, "problem")
+		p.Shared, p.Budget = nil, time.Millisecond
+		for i := range p.Bins {
+			p.Bins[i].Max, p.Bins[i].Fixed = -1, false
+		}
+		s := Solve(p)
+		if err := verify(p, s); err != nil {
+			t.Fatal(err)
+		}
+		placed := make([]int, len(p.Classes))
+		for i := range placed {
+			placed[i] = p.Classes[i].Count - s.Unplaced[i]
+		}
+		best, _ := optimum(p, placed)
+		if s.Cost != best || s.LowerBound != best {
+			t.Fatalf("cost %d, bound %d, but the optimum is %d", s.Cost, s.LowerBound, best)
+		}
+		if bound := Bound(p); bound != best {
+			t.Fatalf("the bound alone is %d, but the optimum is %d", bound, best)
+		}
+	})
+}
+
 func TestSolveLeavesOutOnlyItemsThatFitNowhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(40).Draw(t, "problem")
