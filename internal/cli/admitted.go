@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -24,34 +27,49 @@ import (
 )
 
 // admitter says what an API server with nap's definitions would refuse of objects. It
-// compiles the rules of a kind once.
+// compiles the rules of a kind once. Any number of goroutines may use one.
 type admitter struct {
 	definitions []*apiextensionsv1.CustomResourceDefinition
-	rules       map[schema.GroupVersionKind]*admission.Rules
+	mu          sync.Mutex
+	rules       map[schema.GroupVersionKind]*admission.Rules // those compiled so far; mu guards it
 }
 
 func newAdmitter() (*admitter, error) {
 	definitions, err := crds.All()
-	return &admitter{definitions, map[schema.GroupVersionKind]*admission.Rules{}}, err
+	return &admitter{definitions: definitions, rules: map[schema.GroupVersionKind]*admission.Rules{}}, err
 }
 
 // check is what would be refused of an object in JSON. Kinds without a definition pass.
 func (a *admitter) check(kind schema.GroupVersionKind, text []byte) []error {
-	rules, known := a.rules[kind]
-	if !known {
-		i := slices.IndexFunc(a.definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
-			return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
-		})
-		if i < 0 {
-			return nil
-		}
-		var err error
-		if rules, err = admission.Compile(a.definitions[i], kind.Version); err != nil {
-			return []error{err}
-		}
-		a.rules[kind] = rules
+	rules, err := a.rulesOf(kind)
+	if err != nil {
+		return []error{err}
+	}
+	if rules == nil {
+		return nil
 	}
 	return rules.Check(text)
+}
+
+// rulesOf are the rules of a kind, nil if it has no definition.
+func (a *admitter) rulesOf(kind schema.GroupVersionKind) (*admission.Rules, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if rules := a.rules[kind]; rules != nil {
+		return rules, nil
+	}
+	i := slices.IndexFunc(a.definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
+	})
+	if i < 0 {
+		return nil, nil //nolint:nilnil // most kinds have none
+	}
+	rules, err := admission.Compile(a.definitions[i], kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	a.rules[kind] = rules
+	return rules, nil
 }
 
 // admitted is what an API server with nap's definitions would refuse of the NodePools
@@ -101,35 +119,59 @@ func (p *planInput) admit(builtIn bool) {
 			p.refusedPools = append(p.refusedPools, refusedPool{legible(u), whyRefused(u.Name, problems)})
 		}
 	}
-	p.manifests = slices.DeleteFunc(p.manifests, func(m kube.Manifest) bool {
-		kind := m.Object.GetObjectKind().GroupVersionKind()
-		var problems []error
-		switch o := m.Object.(type) {
-		case *schedulingv1.PriorityClass:
-			problems = checkPriorityClass(o)
-		case *policyv1.PodDisruptionBudget:
-			problems = checkBudget(o, m.Ignored)
-		case *v1.NodePool:
-			if builtIn {
-				problems = checkNodePool(o)
-			}
-		case *v1alpha1.NodeOverlay:
-			if builtIn {
-				problems = checkOverlay(o)
-			}
-		}
-		if m.Text != nil {
-			problems = a.problems(kind, m.Object.GetName(), m.Text, problems)
-		}
+	var kept []kube.Manifest
+	for i, problems := range a.problemsOf(p.manifests, builtIn) {
+		m := p.manifests[i]
 		if len(problems) == 0 {
-			return false
+			kept = append(kept, m)
+			continue
 		}
 		p.refuse(located(m.Source, errors.Join(problems...)))
 		if np, is := m.Object.(*v1.NodePool); is {
 			p.refusedPools = append(p.refusedPools, refusedPool{np, whyRefused(np.Name, problems)})
 		}
-		return true
-	})
+	}
+	p.manifests = kept
+}
+
+// problemsOf is what is wrong with each of the objects, several of which are checked at the
+// same time.
+func (a *admitter) problemsOf(manifests []kube.Manifest, builtIn bool) [][]error {
+	problems := make([][]error, len(manifests))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range manifests {
+		g.Go(func() error {
+			m := &manifests[i]
+			problems[i] = checkTyped(m, builtIn)
+			if m.Text != nil {
+				problems[i] = a.problems(m.Object.GetObjectKind().GroupVersionKind(), m.Object.GetName(), m.Text, problems[i])
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none of them fails
+	return problems
+}
+
+// checkTyped is what no definition says is wrong with an object, or what nap itself says
+// of NodePools and NodeOverlays.
+func checkTyped(m *kube.Manifest, builtIn bool) []error {
+	switch o := m.Object.(type) {
+	case *schedulingv1.PriorityClass:
+		return checkPriorityClass(o)
+	case *policyv1.PodDisruptionBudget:
+		return checkBudget(o, m.Ignored)
+	case *v1.NodePool:
+		if builtIn {
+			return checkNodePool(o)
+		}
+	case *v1alpha1.NodeOverlay:
+		if builtIn {
+			return checkOverlay(o)
+		}
+	}
+	return nil
 }
 
 // nodePoolKind is the kind of NodePools.
@@ -155,7 +197,10 @@ func (a *admitter) problems(kind schema.GroupVersionKind, name string, text []by
 }
 
 // knows reports whether there is a definition of a kind in this version.
-func (a *admitter) knows(kind schema.GroupVersionKind) bool { return a.rules[kind] != nil }
+func (a *admitter) knows(kind schema.GroupVersionKind) bool {
+	rules, err := a.rulesOf(kind)
+	return rules != nil && err == nil
+}
 
 // whyRefused is what is wrong with a NodePool, in one line.
 func whyRefused(name string, problems []error) string {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 )
@@ -18,9 +19,9 @@ type sizes struct {
 // standardSizes are those of all plans.
 func standardSizes() sizes { return sizes{divided: decompose.From, explained: 1 << 26} }
 
-// solveParts plans the parts of a problem that do not depend on each other, one after the
-// other, or returns nil: there are no such parts, or together they take more than quotas and
-// reservations hold, so that the whole must decide who gets it.
+// solveParts plans the parts of a problem that do not depend on each other, several at the
+// same time, or returns nil: there are no such parts, or together they take more than quotas
+// and reservations hold, so that the whole must decide who gets it.
 func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	replay := p.Policy.Replay
 	if replay != nil && len(replay.Parts) == 0 {
@@ -30,25 +31,20 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	if parts == nil || replay != nil && len(replay.Parts) < len(parts) {
 		return nil
 	}
-	plans, records := make([]*model.Plan, len(parts)), make([]*model.Replay, 0, len(parts))
-	solve := func(p *model.Problem) *model.Plan {
+	plans := make([]*model.Plan, len(parts))
+	solve := func(part *decompose.Part, i int) *model.Plan {
 		if replay != nil {
-			if len(records) == len(replay.Parts) {
-				return nil
-			}
-			p.Policy.Replay = replay.Parts[len(records)]
+			part.Problem.Policy.Replay = replay.Parts[i]
 		}
-		plan := solveWhole(p, f)
+		return solveWhole(part.Problem, f)
+	}
+	concurrent.Each(len(parts), func(i int) { plans[i] = solve(&parts[i], i) })
+	records := recordsOf(plans)
+	if rest, which := decompose.Unplaced(p, parts, plans); rest != nil && rest.Cells() <= s.explained &&
+		(replay == nil || len(replay.Parts) > len(parts)) {
+		plan := solve(rest, len(parts))
 		records = append(records, plan.Stats.Replay)
-		return plan
-	}
-	for i := range parts {
-		plans[i] = solve(parts[i].Problem)
-	}
-	if rest, which := decompose.Unplaced(p, parts, plans); rest != nil && rest.Cells() <= s.explained {
-		if plan := solve(rest.Problem); plan != nil {
-			parts, plans = decompose.Replace(parts, plans, which, rest, plan)
-		}
+		parts, plans = decompose.Replace(parts, plans, which, rest, plan)
 	}
 	plan := decompose.Merge(p, parts, plans)
 	if !decompose.Suffices(p, plan) {
@@ -58,4 +54,12 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 		plan.Stats.Replay = &model.Replay{Seed: p.Policy.Seed, Budget: p.Policy.Budget, Parts: records}
 	}
 	return plan
+}
+
+func recordsOf(plans []*model.Plan) []*model.Replay {
+	records := make([]*model.Replay, len(plans))
+	for i := range plans {
+		records[i] = plans[i].Stats.Replay
+	}
+	return records
 }

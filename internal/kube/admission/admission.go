@@ -36,7 +36,7 @@ const (
 )
 
 // Rules are what an API server checks objects of one version of a kind by. Compile makes
-// them; they may check any number of objects, one after the other.
+// them. They may check any number of objects, as in an API server several at the same time.
 type Rules struct {
 	structural *schema.Structural
 	schema     validation.SchemaValidator

@@ -7,8 +7,10 @@ package concurrent
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 )
 
 // Group is a set of goroutines. The zero value is an empty one.
@@ -52,5 +54,25 @@ func Both(a, b func()) {
 	var g Group
 	g.Go(b)
 	g.try(a)
+	g.Wait()
+}
+
+// mostAtOnce bounds how many calls [Each] makes at the same time, and with that the memory
+// that they take.
+const mostAtOnce = 4
+
+// Each calls do for each number below n, as many at the same time as there are processors but
+// no more than mostAtOnce, and returns when all have returned. A goroutine whose call panics
+// makes no more; the others make what is left.
+func Each(n int, do func(i int)) {
+	var g Group
+	var next atomic.Int64
+	for range min(n, mostAtOnce, runtime.GOMAXPROCS(0)) {
+		g.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
 	g.Wait()
 }

@@ -23,6 +23,7 @@ func TestPanicsReachTheGoroutineThatWaits(t *testing.T) {
 		},
 		"second of both": func() { Both(func() { done++ }, bad) },
 		"first of both":  func() { Both(bad, func() { done++ }) },
+		"each":           func() { Each(3, func(int) { bad() }) },
 	} {
 		if p := panicOf(do); p == nil || !strings.HasPrefix(fmt.Sprint(p), "bad class\n") {
 			t.Errorf("%s: the panic is %v", name, p)
@@ -43,6 +44,18 @@ func TestGroupWaitsForAll(t *testing.T) {
 	for i, n := range counts {
 		if n != 1 {
 			t.Fatalf("goroutine %d ran %d times", i, n)
+		}
+	}
+}
+
+func TestEachIsCalledOnce(t *testing.T) {
+	for _, n := range []int{0, 1, 1000} {
+		counts := make([]int, n)
+		Each(n, func(i int) { counts[i]++ })
+		for i, c := range counts {
+			if c != 1 {
+				t.Fatalf("of %d calls, number %d was made %d times", n, i, c)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/search"
@@ -26,8 +27,8 @@ func plan(f *model.DisruptionProblem, from int) *model.Commands {
 	return out
 }
 
-// planParts plans the parts of a problem that do not depend on each other, one after the
-// other, or returns nil: there are no such parts, or together they take more than quotas and
+// planParts plans the parts of a problem that do not depend on each other, several at the same
+// time, or returns nil: there are no such parts, or together they take more than quotas and
 // reservations hold.
 func planParts(f *model.DisruptionProblem, from int) *model.Commands {
 	parts := decompose.SplitDisruption(f, from)
@@ -35,10 +36,10 @@ func planParts(f *model.DisruptionProblem, from int) *model.Commands {
 		return nil
 	}
 	answers, bought := make([]*model.Commands, len(parts)), &model.Plan{}
+	pending := make([][]model.NewNode, len(parts))
+	concurrent.Each(len(parts), func(i int) { answers[i], pending[i] = planWhole(parts[i].Problem) })
 	for i := range parts {
-		answer, pending := planWhole(parts[i].Problem)
-		answers[i] = answer
-		bought.NewNodes = append(bought.NewNodes, parts[i].NewNodes(pending)...)
+		bought.NewNodes = append(bought.NewNodes, parts[i].NewNodes(pending[i])...)
 	}
 	out := decompose.MergeCommands(f, parts, answers, goesBefore)
 	for i := range out.Commands {
