@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 )
 
@@ -14,8 +15,22 @@ func SolveInParts(p *model.Problem) *model.Plan {
 // Parts is how many parts a problem has.
 func Parts(p *model.Problem) int { return len(decompose.Split(p, 0)) }
 
+// SolveEach plans each part of a problem by itself, with what is read of catalogues shared by
+// all of them or read for each.
+func SolveEach(p *model.Problem, share bool) []*model.Plan {
+	var catalogs *feasible.Catalogs
+	if share {
+		catalogs = feasible.NewCatalogs(p.Catalogs)
+	}
+	var plans []*model.Plan
+	for _, part := range decompose.Split(p, 0) {
+		plans = append(plans, solveWhole(part.Problem, portfolio.Standard(), catalogs))
+	}
+	return plans
+}
+
 // SolveWhole plans a problem as one.
-func SolveWhole(p *model.Problem) *model.Plan { return solveWhole(p, portfolio.Standard()) }
+func SolveWhole(p *model.Problem) *model.Plan { return solveWhole(p, portfolio.Standard(), nil) }
 
 // TenantsWaiting is a problem of tenants whose pods, of several sizes, wait all at once.
 func TenantsWaiting(tenants int) *model.Problem {

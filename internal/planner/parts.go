@@ -4,6 +4,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 )
 
@@ -31,12 +32,12 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	if parts == nil || replay != nil && len(replay.Parts) < len(parts) {
 		return nil
 	}
-	plans := make([]*model.Plan, len(parts))
+	plans, catalogs := make([]*model.Plan, len(parts)), feasible.NewCatalogs(p.Catalogs)
 	solve := func(part *decompose.Part, i int) *model.Plan {
 		if replay != nil {
 			part.Problem.Policy.Replay = replay.Parts[i]
 		}
-		return solveWhole(part.Problem, f)
+		return solveWhole(part.Problem, f, catalogs)
 	}
 	concurrent.Each(len(parts), func(i int) { plans[i] = solve(&parts[i], i) })
 	records := recordsOf(plans)

@@ -49,9 +49,9 @@ type PreparedLevel struct {
 // PodsOn is a number of pods of a class on a node, placed at a level.
 type PodsOn = instance.PodCount
 
-// Prepare compiles a problem.
-func Prepare(p *model.Problem) *Prepared {
-	in := instance.New(feasible.New(p))
+// Prepare compiles a problem. Catalogs may be nil, or those that it shares with others.
+func Prepare(p *model.Problem, catalogs *feasible.Catalogs) *Prepared {
+	in := instance.New(feasible.NewFrom(p, catalogs))
 	empty := construct.New(in, nil, placement.Decision{}, construct.Params{}).State
 	empty.Domains.KnowAll()
 	g := &Prepared{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}

@@ -37,12 +37,12 @@ func solve(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	if plan := solveParts(p, f, s); plan != nil {
 		return plan
 	}
-	return solveWhole(p, f)
+	return solveWhole(p, f, nil)
 }
 
-// solveWhole plans a problem as one.
-func solveWhole(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
-	in := compile(p)
+// solveWhole plans a problem as one. Catalogs may be those that it shares with others.
+func solveWhole(p *model.Problem, f *portfolio.Portfolio, catalogs *feasible.Catalogs) *model.Plan {
+	in := compile(p, catalogs)
 	nodes, rejected := placement.Existing(in.Space)
 	clock := clockOf(p)
 	prover := nodechoice.NewProver(in, clock)
@@ -78,8 +78,8 @@ func solveWhole(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 
 // compile compiles a problem. Pods which nothing holds that their NodePools sell are
 // explained by all NodePools: one that they do not tolerate may be the one that they need.
-func compile(p *model.Problem) *instance.Instance {
-	in := instance.New(feasible.New(p))
+func compile(p *model.Problem, catalogs *feasible.Catalogs) *instance.Instance {
+	in := instance.New(feasible.NewFrom(p, catalogs))
 	if in.Hopeless() && in.Space.Whole() != in.Space {
 		return instance.New(in.Space.Whole())
 	}

@@ -71,8 +71,10 @@ func packExactly(p *reduced.Packing, bd *bound.Bounder, mt *meter.Meter) *reduce
 	if p.Left() > 0 {
 		return p
 	}
-	least, best := exact.Pack(p.Problem, mt)
-	bd.Best = max(bd.Best, float64(least))
+	least, best, solved := exact.Least(p.Problem, mt)
+	if solved {
+		bd.Best = max(bd.Best, float64(least))
+	}
 	if best != nil && best.BetterThan(p) {
 		return best
 	}
@@ -156,9 +158,11 @@ func Bound(p *Problem) int64 {
 	pr.Bound(bd, true)
 	pr.Account(mt)
 	if !mt.Over() {
-		if least, p := exact.Pack(c, mt); p != nil {
+		least, _, solved := exact.Least(c, mt)
+		if solved && len(c.Shared) == 0 {
 			return least
 		}
+		bd.Best = max(bd.Best, float64(least))
 	}
 	if !mt.Over() {
 		if f := m.Finer(); f != m {

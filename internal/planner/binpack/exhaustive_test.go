@@ -161,6 +161,29 @@ func TestFewItemsArePackedAtLeastCost(t *testing.T) {
 	})
 }
 
+// Bins that exist, and types of which only some can be bought, are part of the proof.
+func TestBoundOfFewItemsIsTheOptimum(t *testing.T) {
+	proven := 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(7).Draw(t, "problem")
+		p.Shared, p.Budget = nil, time.Millisecond
+		counts := make([]int, len(p.Classes))
+		for i := range counts {
+			counts[i] = p.Classes[i].Count
+		}
+		best, possible := optimum(p, counts)
+		if !possible {
+			return
+		}
+		if proven++; Bound(p) != best {
+			t.Fatalf("the bound is %d, but the optimum is %d", Bound(p), best)
+		}
+	})
+	if proven == 0 {
+		t.Error("no problem was drawn whose items can all be packed")
+	}
+}
+
 func TestSolveLeavesOutOnlyItemsThatFitNowhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(40).Draw(t, "problem")

@@ -11,6 +11,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/search"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // Plan decides which nodes to remove. Policy.Budget of the planning problem is the time
@@ -23,7 +24,7 @@ func plan(f *model.DisruptionProblem, from int) *model.Commands {
 	if out := planParts(f, from); out != nil {
 		return out
 	}
-	out, _ := planWhole(f)
+	out, _ := planWhole(f, nil)
 	return out
 }
 
@@ -36,8 +37,8 @@ func planParts(f *model.DisruptionProblem, from int) *model.Commands {
 		return nil
 	}
 	answers, bought := make([]*model.Commands, len(parts)), &model.Plan{}
-	pending := make([][]model.NewNode, len(parts))
-	concurrent.Each(len(parts), func(i int) { answers[i], pending[i] = planWhole(parts[i].Problem) })
+	pending, catalogs := make([][]model.NewNode, len(parts)), feasible.NewCatalogs(f.Problem.Catalogs)
+	concurrent.Each(len(parts), func(i int) { answers[i], pending[i] = planWhole(parts[i].Problem, catalogs) })
 	for i := range parts {
 		bought.NewNodes = append(bought.NewNodes, parts[i].NewNodes(pending[i])...)
 	}
@@ -67,10 +68,10 @@ func turn(r model.DisruptionReason) int {
 	}, r)
 }
 
-// planWhole plans a problem as one. It also returns the new nodes that it has kept room for,
+// planWhole plans a problem as one. Catalogs may be those that it shares with others. It also returns the new nodes that it has kept room for,
 // in limits and quotas, since pods wait for them.
-func planWhole(f *model.DisruptionProblem) (out *model.Commands, pending []model.NewNode) {
-	p := compiled.Compile(f)
+func planWhole(f *model.DisruptionProblem, catalogs *feasible.Catalogs) (out *model.Commands, pending []model.NewNode) {
+	p := compiled.Compile(f, catalogs)
 	eligible := eligibility.New(p)
 	main := search.NewEvaluator(state.New(p, eligible))
 	pending = reservePending(main.State, nil)
@@ -110,6 +111,6 @@ func sumPrices(nodes []model.Node) model.Money {
 // LowerBound is at most the price per hour of any set of nodes that holds the pods of
 // the problem: see [model.Commands].
 func LowerBound(f *model.DisruptionProblem) model.Money {
-	p := compiled.Compile(f)
+	p := compiled.Compile(f, nil)
 	return bound{p, eligibility.New(p)}.price()
 }

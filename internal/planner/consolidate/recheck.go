@@ -42,7 +42,7 @@ func recheckIn(f *model.DisruptionProblem, in Intent, from int) []Objection {
 	for _, name := range in.Nodes {
 		own[name] = true
 	}
-	p := compiled.Compile(withoutCommand(f, own, len(in.Replacements) > 0))
+	p := compiled.Compile(withoutCommand(f, own, len(in.Replacements) > 0), nil)
 	p = p.WithOptions(unlisted(p, in.Replacements))
 	st := state.New(p, eligibility.New(p))
 	reservePending(st, own)

@@ -16,7 +16,7 @@ import (
 func TestUndoRestoresState(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
-		p := compiled.Compile(d.fleet())
+		p := compiled.Compile(d.fleet(), nil)
 		s := state.New(p, eligibility.New(p))
 		change(d, s)
 		mark, before := s.Mark(), snapshot(s)

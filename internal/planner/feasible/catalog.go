@@ -3,6 +3,7 @@ package feasible
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -63,7 +64,7 @@ var cloudKeys = []string{
 	"kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region",
 }
 
-// compile reads what the given pools may buy of a catalogue.
+// compile reads what the given pools, which are distinct buyers, may buy of a catalogue.
 func (k *catalogCompiler) compile(src *model.Catalog, pools []*model.Pool) *catalog {
 	x := &k.labels.labels
 	cat := &catalog{types: make([]catalogType, len(src.InstanceTypes)), sets: make([]bool, len(x.keys))}
@@ -105,7 +106,7 @@ func (k *catalogCompiler) compile(src *model.Catalog, pools []*model.Pool) *cata
 // checkTypes rejects what is malformed and finds the types that no pool can buy,
 // which are most of them as a rule.
 func (k *catalogCompiler) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool) {
-	seen, pools := make(map[string]bool, len(src.InstanceTypes)), distinctBuyers(src, pools)
+	seen := make(map[string]bool, len(src.InstanceTypes))
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
 		err := validateType(t, seen)
@@ -136,10 +137,11 @@ func (k *catalogCompiler) sound(t *model.InstanceType, o *model.Offering) bool {
 }
 
 // distinctBuyers leaves out pools of which it is clear that another one may buy the same types.
-// Most of many pools differ in labels of their own and in taints alone.
-func distinctBuyers(src *model.Catalog, pools []*model.Pool) []*model.Pool {
+// Most of many pools differ in labels of their own and in taints alone. The texts say what
+// tells the others apart.
+func distinctBuyers(src *model.Catalog, pools []*model.Pool) (out []*model.Pool, texts []string) {
 	tells := map[string]bool{model.LabelInstanceType: true, model.LabelZone: false, model.LabelCapacityType: false}
-	seen, out, text := map[string]bool{}, make([]*model.Pool, 0, len(pools)), []byte(nil)
+	seen, text := map[string]bool{}, []byte(nil)
 	for _, pool := range pools {
 		text = text[:0]
 		for i := range pool.Requirements {
@@ -157,10 +159,10 @@ func distinctBuyers(src *model.Catalog, pools []*model.Pool) []*model.Pool {
 		}
 		if !seen[string(text)] {
 			seen[string(text)] = true
-			out = append(out, pool)
+			out, texts = append(out, pool), append(texts, string(text))
 		}
 	}
-	return out
+	return out, texts
 }
 
 // mayBuy reports whether a type's own labels meet a pool's requirements.
@@ -283,32 +285,44 @@ func (k *catalogCompiler) compileTypeLabels(ct *catalogType, t *model.InstanceTy
 	}
 }
 
-// OfferingCount is how many offerings the pool's catalogue has.
-func (s *Space) OfferingCount(pool int) int {
-	n := 0
-	types := s.Problem.Catalogs[s.Problem.Pools[pool].Catalog].InstanceTypes
-	for t := range types {
-		n += len(types[t].Offerings)
-	}
-	return n
+// Catalogs keeps what was read of catalogues for problems which share them, like the parts of
+// one: to read them takes as long as to plan for a few pods. Any number of goroutines may use
+// one. Nil keeps nothing.
+type Catalogs struct {
+	// of are the catalogues. Problems with others are compiled as if there were no Catalogs.
+	of []model.Catalog
+	mu sync.Mutex
+	// read is by all that it depends on; mu guards it.
+	read map[string]*readCatalogs
 }
 
-// Offerings counts the pool's offerings of which at least one option is in the
-// set. There are several options to an offering where labels are left to the
-// buyer.
-func (s *Space) Offerings(pool *Pool, set Set) int {
-	if !pool.choosy {
-		return set.CountRange(pool.First, pool.End)
+// NewCatalogs is for problems with these catalogues, which must not change any more.
+func NewCatalogs(of []model.Catalog) *Catalogs {
+	return &Catalogs{of: of, read: map[string]*readCatalogs{}}
+}
+
+// readCatalogs is all that is read of the catalogues of a problem. Nothing changes it.
+type readCatalogs struct {
+	catalogs []*catalog
+	rejected []model.Rejection
+	// dicts, varies and picked are those of the LabelIndex when the catalogues are read.
+	dicts          []dict
+	varies, picked []bool
+}
+
+// serve reports whether a problem has these catalogues.
+func (c *Catalogs) serve(p *model.Problem) bool {
+	return c != nil && len(c.of) > 0 && len(p.Catalogs) == len(c.of) && &p.Catalogs[0] == &c.of[0]
+}
+
+// get returns what was read under a key before, or reads it.
+func (c *Catalogs) get(key string, read func() *readCatalogs) *readCatalogs {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.read[key]
+	if known == nil {
+		known = read()
+		c.read[key] = known
 	}
-	types := s.Problem.Catalogs[s.Problem.Pools[pool.Index].Catalog].InstanceTypes
-	first, all := make([]int, len(types)), 0 // of each type's offerings, numbered
-	for t := range types {
-		first[t] = all
-		all += len(types[t].Offerings)
-	}
-	seen := NewSet(all)
-	for i := set.Next(pool.First); i >= 0 && i < pool.End; i = set.Next(i + 1) {
-		seen.Add(first[s.Options[i].Type] + s.Options[i].Offering)
-	}
-	return seen.Count()
+	return known
 }

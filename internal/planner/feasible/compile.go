@@ -3,6 +3,7 @@ package feasible
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,16 +42,19 @@ type compiler struct {
 // those without which a plan costs the same are left out, too (see [Space.Whole]).
 // Classes are not validated here ([ValidateClass]). The problem must not change while the
 // space is in use.
-func New(p *model.Problem) *Space { return newSpace(p, false) }
+func New(p *model.Problem) *Space { return NewFrom(p, nil) }
+
+// NewFrom is [New] for one of several problems that share catalogues.
+func NewFrom(p *model.Problem, shared *Catalogs) *Space { return newSpace(p, shared, false) }
 
 // newSpace compiles a problem. The order of the steps matters. Values of labels are
 // complete only after all catalogues, nodes and pools are read; options follow, then the
 // masks of requirements, then daemons, whose node affinity those masks answer, and then
 // what pods can use.
-func newSpace(p *model.Problem, whole bool) *Space {
+func newSpace(p *model.Problem, shared *Catalogs, whole bool) *Space {
 	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
 	all := k.poolOrder()
-	catalogs := k.compileCatalogs(all)
+	catalogs := k.compileCatalogs(all, shared)
 	k.labels.addNodes(p)
 	order := all
 	if !whole && offerings(p, all, catalogs) > manyOptions {
@@ -89,7 +93,7 @@ func newSpace(p *model.Problem, whole bool) *Space {
 	}
 	s.asked.largest = sync.OnceValue(func() []int64 { return largestAmounts(p, axes) })
 	if !whole && len(order) < len(all) {
-		s.asked.whole = sync.OnceValue(func() *Space { return newSpace(p, true) })
+		s.asked.whole = sync.OnceValue(func() *Space { return newSpace(p, shared, true) })
 	}
 	return s
 }
@@ -133,19 +137,47 @@ func (k *compiler) poolOrder() []int {
 }
 
 // compileCatalogs reads of every catalogue what the pools in the given order may buy.
-func (k *compiler) compileCatalogs(order []int) []*catalog {
+func (k *compiler) compileCatalogs(order []int, shared *Catalogs) []*catalog {
 	buyers := make([][]*model.Pool, len(k.problem.Catalogs))
 	for _, i := range order {
 		pool := &k.problem.Pools[i]
 		buyers[pool.Catalog] = append(buyers[pool.Catalog], pool)
 	}
-	reader := catalogCompiler{dims: &k.dims, labels: k.labels}
-	catalogs := make([]*catalog, len(buyers))
-	for i := range catalogs {
-		catalogs[i] = reader.compile(&k.problem.Catalogs[i], buyers[i])
+	texts := make([][]string, len(buyers))
+	for i := range buyers {
+		buyers[i], texts[i] = distinctBuyers(&k.problem.Catalogs[i], buyers[i])
 	}
-	k.rejected = append(k.rejected, reader.rejected...)
-	return catalogs
+	if !shared.serve(k.problem) {
+		read := k.readCatalogs(buyers)
+		k.rejected = append(k.rejected, read.rejected...)
+		return read.catalogs
+	}
+	labels := &k.labels.labels
+	depends := struct {
+		Axes          int
+		Drivers, Keys []string
+		Buyers        [][]string
+	}{k.dims.Axes, k.dims.Drivers, labels.keys, texts}
+	read := shared.get(string(model.AppendKey(nil, &depends)), func() *readCatalogs { return k.readCatalogs(buyers) })
+	k.rejected = append(k.rejected, read.rejected...)
+	labels.varies, labels.picked = slices.Clone(read.varies), slices.Clone(read.picked)
+	labels.dicts = make([]dict, len(read.dicts))
+	for i, d := range read.dicts {
+		labels.dicts[i] = dict{names: slices.Clip(d.names), ids: maps.Clone(d.ids)}
+	}
+	return read.catalogs
+}
+
+// readCatalogs reads of every catalogue what its buyers may buy.
+func (k *compiler) readCatalogs(buyers [][]*model.Pool) *readCatalogs {
+	reader := catalogCompiler{dims: &k.dims, labels: k.labels}
+	out := &readCatalogs{catalogs: make([]*catalog, len(buyers))}
+	for i := range buyers {
+		out.catalogs[i] = reader.compile(&k.problem.Catalogs[i], buyers[i])
+	}
+	labels := &k.labels.labels
+	out.rejected, out.dicts, out.varies, out.picked = reader.rejected, labels.dicts, labels.varies, labels.picked
+	return out
 }
 
 // count is how many options the pools of the order have if types leave nothing to the

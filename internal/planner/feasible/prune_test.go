@@ -29,7 +29,7 @@ func pruned(p *model.Problem, spare int) (string, *compiler) {
 	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
 	order := k.poolOrder()
 	var names []string
-	for _, i := range k.prune(order, k.compileCatalogs(order), spare) {
+	for _, i := range k.prune(order, k.compileCatalogs(order, nil), spare) {
 		names = append(names, p.Pools[i].Name)
 	}
 	return strings.Join(names, " "), k

@@ -7,31 +7,36 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
-// mostWork is up to how many pairs of a state and a filling a problem is solved: a
-// millisecond or two.
-const mostWork = 1 << 18
+// mostPairs is up to how many pairs of a state and a filling a problem is solved, and
+// mostSteps bounds the work for types of which there are only so many: some milliseconds.
+const (
+	mostPairs = 1 << 18
+	mostSteps = 1 << 20
+)
 
-// Pack returns what the bins cost at least that hold all items of the problem, and a
-// packing of that cost with the fewest bins. It looks at no limit: the cost is a bound for
-// limited problems, too, but the packing is nil where limits forbid it. It returns zero
-// and nil, without any work, for problems that are too large, that have bins already or
-// items which no bin holds.
-func Pack(c *reduced.Problem, m *meter.Meter) (int64, *reduced.Packing) {
-	if len(c.Fixed) > 0 || len(c.Classes) == 0 {
-		return 0, nil
-	}
+// Least is what the bins cost at least that hold all items of a problem, and a packing of
+// that cost with the fewest bins. It looks at no shared limit: where there is one, the cost
+// is a bound all the same, but the packing is nil if limits forbid it. It is nil, too, where
+// types have a Max. Least reports false, without much work, for problems that are too large
+// and for items which no bins hold.
+func Least(c *reduced.Problem, m *meter.Meter) (cost int64, packing *reduced.Packing, solved bool) {
 	t := newTable(c)
 	if t == nil {
-		return 0, nil
+		return 0, nil, false
 	}
 	t.price()
 	t.solve()
+	limited, few := t.limited()
+	solved = few && t.addLimited(limited)
 	m.Spend(t.work)
-	last := len(t.states) - 1
-	if t.states[last].cost == never {
-		return 0, nil
+	cost = t.states[len(t.states)-1].cost
+	switch {
+	case !solved || cost == never:
+		return 0, nil, false
+	case len(limited) > 0:
+		return cost, nil, true
 	}
-	return t.states[last].cost, t.packing()
+	return cost, t.packing(), true
 }
 
 // never is what items cost that no bins hold.
@@ -40,6 +45,8 @@ const never = math.MaxInt64
 // table has a state for every choice of so many items of each class.
 type table struct {
 	c *reduced.Problem
+	// bought are the types without a Max, cheapest first.
+	bought []int32
 	// stride is, by class, how far apart states are that differ by one item of it.
 	stride []int
 	states []state
@@ -52,33 +59,42 @@ type table struct {
 
 // state is what is known of some items.
 type state struct {
-	// bin is the place in Buyable of the cheapest type that holds them together; at the
-	// length of Buyable none does.
+	// bin is the place in bought of the cheapest type that holds them together; at the
+	// length of bought none does. It is valid after price.
 	bin int32
-	// cost and bins are those of the cheapest packing. They are valid after solve.
+	// cost is that of the cheapest packing: without limited types after solve, with those
+	// that were added later on.
 	cost int64
-	bins int32
-	// filling is the state of the items of its last bin.
-	filling int32
+	// bins are those of the cheapest packing without limited types, and filling is the state
+	// of the items of its last bin. They are valid after solve.
+	bins, filling int32
 }
 
 // newTable is the empty table of a problem, or nil if it is too large.
 func newTable(c *reduced.Problem) *table {
+	if len(c.Classes) == 0 {
+		return nil
+	}
 	states, work := 1, 1
 	t := &table{c: c, counts: make([]int, len(c.Classes)), size: make([]int64, c.Dims)}
 	for i := range c.Classes {
 		n := c.Classes[i].Count
-		if n >= mostWork {
+		if n >= mostPairs {
 			return nil
 		}
 		t.stride = append(t.stride, states)
 		states *= n + 1
 		work *= (n + 1) * (n + 2) / 2
-		if work > mostWork || work <= 0 {
+		if work > mostPairs || work <= 0 {
 			return nil
 		}
 	}
 	t.states = make([]state, states)
+	for _, k := range c.Buyable {
+		if c.Types[k].Max < 0 {
+			t.bought = append(t.bought, k)
+		}
+	}
 	return t
 }
 
@@ -95,7 +111,7 @@ func (t *table) next() {
 // price finds the cheapest type for every filling. What does not hold some of the items
 // does not hold all.
 func (t *table) price() {
-	none := int32(len(t.c.Buyable))
+	none := int32(len(t.bought))
 	for at := 1; at < len(t.states); at++ {
 		t.next()
 		first := int32(0)
@@ -107,7 +123,7 @@ func (t *table) price() {
 		if first < none && !(t.measure() && t.compatible()) {
 			first = none
 		}
-		for ; first < none && !t.holds(t.c.Buyable[first]); first++ {
+		for ; first < none && !t.holds(t.bought[first]); first++ {
 			t.work++
 		}
 		t.states[at].bin = first
@@ -215,10 +231,10 @@ func (t *table) solve() {
 // improve takes a filling for state s, which is at the given place, if that is cheaper.
 func (t *table) improve(s *state, at, filling int) {
 	bin := t.states[filling].bin
-	if bin == int32(len(t.c.Buyable)) {
+	if bin == int32(len(t.bought)) {
 		return
 	}
-	rest, price := &t.states[at-filling], t.c.Types[t.c.Buyable[bin]].Cost
+	rest, price := &t.states[at-filling], t.c.Types[t.bought[bin]].Cost
 	if rest.cost >= never-price {
 		return
 	}
@@ -232,7 +248,7 @@ func (t *table) packing() *reduced.Packing {
 	p := t.c.NewPacking()
 	for at := len(t.states) - 1; at > 0; {
 		s := &t.states[at]
-		kind, items := t.c.Buyable[t.states[s.filling].bin], t.items(int(s.filling))
+		kind, items := t.bought[t.states[s.filling].bin], t.items(int(s.filling))
 		times := 0
 		for ; at > 0 && t.states[at].filling == s.filling; at -= int(s.filling) {
 			times++

@@ -58,11 +58,12 @@ type Problem struct {
 }
 
 // Compile compiles a disruption problem, which it does not change. Classes that are
-// invalid have no levels and no rank of their own.
-func Compile(f *model.DisruptionProblem) *Problem {
+// invalid have no levels and no rank of their own. Catalogs may be nil, or those that the
+// problem shares with others.
+func Compile(f *model.DisruptionProblem, catalogs *feasible.Catalogs) *Problem {
 	p := &Problem{Input: f, FirstMovable: len(f.Problem.Classes), EvictionPrice: evictionPrice(&f.Terms)}
 	p.Planning = planningProblem(f)
-	p.Prepared = planner.Prepare(p.Planning)
+	p.Prepared = planner.Prepare(p.Planning, catalogs)
 	p.Space = p.Prepared.Space
 	p.findDims()
 	for i := range p.Planning.Classes {

@@ -35,7 +35,7 @@ func twoNodes() *Evaluator {
 		},
 		Usages:   []model.NodeUsage{free, held},
 		Policies: []model.DisruptionPolicy{{Pool: "general", Consolidation: model.WhenEmptyOrUnderutilized}},
-	})
+	}, nil)
 	return NewEvaluator(state.New(p, eligibility.New(p)))
 }
 

@@ -25,7 +25,7 @@ func TestForkTakesOverWhatIsBooked(t *testing.T) {
 		},
 		Policies: []model.DisruptionPolicy{{Pool: "general", Consolidation: model.WhenEmptyOrUnderutilized}},
 	}
-	p := compiled.Compile(f)
+	p := compiled.Compile(f, nil)
 	main := state.New(p, eligibility.New(p))
 	option := p.Options[0].Option
 	if !main.Ledger.Admits(option) {
