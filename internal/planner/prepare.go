@@ -51,7 +51,7 @@ type PodsOn = instance.PodCount
 
 // Prepare compiles a problem. Catalogs may be nil, or those that it shares with others.
 func Prepare(p *model.Problem, catalogs *feasible.Catalogs) *Prepared {
-	in := instance.New(feasible.NewFrom(p, catalogs))
+	in := instance.New(feasible.New(p, catalogs))
 	empty := construct.New(in, nil, placement.Decision{}, construct.Params{}).State
 	empty.Domains.KnowAll()
 	g := &Prepared{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}

@@ -79,7 +79,7 @@ func solveWhole(p *model.Problem, f *portfolio.Portfolio, catalogs *feasible.Cat
 // compile compiles a problem. Pods which nothing holds that their NodePools sell are
 // explained by all NodePools: one that they do not tolerate may be the one that they need.
 func compile(p *model.Problem, catalogs *feasible.Catalogs) *instance.Instance {
-	in := instance.New(feasible.NewFrom(p, catalogs))
+	in := instance.New(feasible.New(p, catalogs))
 	if in.Hopeless() && in.Space.Whole() != in.Space {
 		return instance.New(in.Space.Whole())
 	}

@@ -43,7 +43,7 @@ func drawn(t *rapid.T) *instance.Instance {
 		class.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: selector, Hard: true}}
 		p.Classes = append(p.Classes, class)
 	}
-	return instance.New(feasible.New(p))
+	return instance.New(feasible.New(p, nil))
 }
 
 // The parts of a set are its members by zone: disjoint, together the set, and each in

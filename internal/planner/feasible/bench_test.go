@@ -50,7 +50,7 @@ func BenchmarkNew(b *testing.B) {
 	p := manyPools(60)
 	b.ReportAllocs()
 	for b.Loop() {
-		s := New(p)
+		s := New(p, nil)
 		b.ReportMetric(float64(len(s.Options)), "options")
 	}
 }

@@ -77,7 +77,7 @@ func TestSharedCataloguesAreReadAlike(t *testing.T) {
 	shared := NewCatalogs(catalogs)
 	for range 2 {
 		for _, p := range problems {
-			want, got := New(p), NewFrom(p, shared)
+			want, got := New(p, nil), New(p, shared)
 			if len(want.Options) == 0 || !reflect.DeepEqual(got.Options, want.Options) || !reflect.DeepEqual(got.Labels, want.Labels) {
 				t.Errorf("NodePool %s: %d options by shared catalogues, %d by its own; or their labels differ", p.Pools[0].Name,
 					len(got.Options), len(want.Options))

@@ -41,11 +41,8 @@ type compiler struct {
 // does not fail: they are left out, and Rejected says why. Where there are many NodePools,
 // those without which a plan costs the same are left out, too (see [Space.Whole]).
 // Classes are not validated here ([ValidateClass]). The problem must not change while the
-// space is in use.
-func New(p *model.Problem) *Space { return NewFrom(p, nil) }
-
-// NewFrom is [New] for one of several problems that share catalogues.
-func NewFrom(p *model.Problem, shared *Catalogs) *Space { return newSpace(p, shared, false) }
+// space is in use. Shared is nil, or what is known of the catalogues from other problems.
+func New(p *model.Problem, shared *Catalogs) *Space { return newSpace(p, shared, false) }
 
 // newSpace compiles a problem. The order of the steps matters. Values of labels are
 // complete only after all catalogues, nodes and pools are read; options follow, then the

@@ -109,7 +109,7 @@ func space(classes ...model.PodClass) *Space {
 			}},
 		}},
 		Classes: classes,
-	})
+	}, nil)
 }
 
 // requiring is a class with a nodeSelector.

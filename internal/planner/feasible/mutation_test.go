@@ -186,7 +186,7 @@ func sorted(rows map[string]string) []string {
 // TestKeysCoverEveryFieldOfPodClass: two classes that differ in a field share what is
 // cached only if the field belongs to another room.
 func TestKeysCoverEveryFieldOfPodClass(t *testing.T) {
-	s := New(richProblem())
+	s := New(richProblem(), nil)
 	key := func(c *model.PodClass) string {
 		pod := s.Pod(c)
 		return string(s.AppendKey(s.AppendKey(nil, ForClass, pod), ForSize, pod))
@@ -210,7 +210,7 @@ func TestKeysCoverEveryFieldOfPodClass(t *testing.T) {
 
 // compiled is everything that a space says to a plan, as a text.
 func compiled(p *model.Problem) string {
-	s := New(p)
+	s := New(p, nil)
 	pod := s.Pod(&p.Classes[0])
 	key := model.AppendKey(nil, &s.Options)
 	key = model.AppendKey(key, &s.Pools)
@@ -267,7 +267,7 @@ func TestSpaceCoversEveryFieldOfNode(t *testing.T) {
 // TestImpliedConstraintsAreImplied: leaving them out of the masks changes nothing.
 func TestImpliedConstraintsAreImplied(t *testing.T) {
 	p := richProblem()
-	s := New(p)
+	s := New(p, nil)
 	for cpu := int64(0); cpu <= 5000; cpu += 100 {
 		c := p.Classes[0]
 		c.Requests = model.Resources{cpu, 1, 0, 1}

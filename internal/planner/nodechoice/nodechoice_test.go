@@ -37,7 +37,7 @@ func compiled(t *testing.T, pods int) *instance.Instance {
 		}
 		p.Classes = append(p.Classes, class)
 	}
-	return instance.New(feasible.New(p))
+	return instance.New(feasible.New(p, nil))
 }
 
 func plan(in *instance.Instance) (*construct.Constructor, nodechoice.Result) {

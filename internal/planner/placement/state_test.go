@@ -56,7 +56,7 @@ func problem() *model.Problem {
 }
 
 func newState(t require) *placement.State {
-	in := instance.New(feasible.New(problem()))
+	in := instance.New(feasible.New(problem(), nil))
 	for i := range in.Classes {
 		if in.Classes[i].Invalid != "" {
 			t.Fatalf("class %d: %s", i, in.Classes[i].Invalid)

@@ -39,7 +39,7 @@ func TestStrategiesFollowProblem(t *testing.T) {
 		{"too many pods", []model.PodClass{class(0)}, []model.Node{node}, 0, 9, 0, construct.Strategy{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := instance.New(feasible.New(&model.Problem{Axes: model.NewAxes(), Classes: c.classes, Nodes: c.nodes}))
+			in := instance.New(feasible.New(&model.Problem{Axes: model.NewAxes(), Classes: c.classes, Nodes: c.nodes}, nil))
 			nodes, _ := placement.Existing(in.Space)
 			plan := construct.New(in, nodes, placement.Decision{}, construct.Params{})
 			got := Standard().worthTrying(plan, nodechoice.Result{Unplaced: c.unplaced}, c.mostPods)

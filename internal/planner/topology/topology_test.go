@@ -47,7 +47,7 @@ func (f *fixture) compile() *Topology {
 		p.Catalogs = []model.Catalog{{InstanceTypes: []model.InstanceType{small}}}
 		p.Pools = []model.Pool{{Name: "pool", NodeLimit: -1}}
 	}
-	s := feasible.New(p)
+	s := feasible.New(p, nil)
 	levels := make([][]Level, len(f.classes))
 	for i := range f.classes {
 		c := &f.classes[i]
