@@ -48,7 +48,7 @@ func inputCases() map[string]inputCase {
 		"kinds, defaults and templates": {args: "plan -f kinds-limitrange-rollout", code: 2, said: []string{
 			`30 of default/norequests`, `of Rollout default/roll`, `Pod default/inits`, `Pod default/podlevel`, `47 of 47.42 `,
 			`[ ,]3 of Job default/sweep`, // completions cap the parallelism
-			`2 of 3.86`, // nothing counts twice: 30 by the LimitRange, 4 of the Rollout, 6 of the Job, 3 of podlevel, 6 of inits
+			`2 of 3.86`,                  // nothing counts twice: 30 by the LimitRange, 4 of the Rollout, 6 of the Job, 3 of podlevel, 6 of inits
 		}, unsaid: []string{`4 of Job|5 of Job`}},
 		"zones that other pods of the plan take": {args: "explain deploy/apart -f zones-used-up", code: 2, said: []string{
 			`pod(s)? stays? pending: Every domain holds pods that this pod must not be near`, `fix: Allow more zones`, `not the cause: taints, labels and zones`,

@@ -1,12 +1,10 @@
 package kube
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"reflect"
@@ -26,13 +24,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsjson "sigs.k8s.io/json"
 	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
-	"sigs.k8s.io/yaml"
 )
 
 // Manifest is one object of a file.
@@ -131,55 +127,6 @@ func (d *decoder) typed(apiVersion, kind string) client.Object {
 		return make()
 	}
 	return &unstructured.Unstructured{}
-}
-
-// Decode reads the objects of a stream of YAML or JSON documents, Lists
-// included. A document that cannot be read is reported with its source, and the
-// others are still returned; the error joins all reports.
-func Decode(r io.Reader, source string) ([]Manifest, error) {
-	var out []Manifest
-	var problems []error
-	d := &decoder{generated: map[string]int{}, kinds: kinds()}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(r))
-	for n := 1; ; n++ {
-		doc, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		where := fmt.Sprintf("%s: document %d", source, n)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", where, err))
-			break
-		}
-		raw, err := asJSON(doc)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", where, unreadable(doc, err)))
-			continue
-		}
-		found, err := d.decode(raw, where, metav1.TypeMeta{})
-		if err != nil {
-			problems = append(problems, err)
-		}
-		out = append(out, found...)
-	}
-	return out, errors.Join(problems...)
-}
-
-// asJSON is a document as JSON. What is JSON already, as kubectl prints large clusters, is
-// not read as YAML, which takes several times as long.
-func asJSON(doc []byte) ([]byte, error) {
-	if text := bytes.TrimSpace(doc); len(text) > 0 && text[0] == '{' && json.Valid(text) {
-		return text, nil
-	}
-	return yaml.YAMLToJSON(doc)
-}
-
-// unreadable says why a document is none.
-func unreadable(doc []byte, err error) error {
-	if bytes.Contains(doc, []byte("{{")) {
-		return errors.New("holds {{ }}, which is for a template engine: render it first, for instance with helm template")
-	}
-	return fmt.Errorf("is neither YAML nor JSON: %w", err)
 }
 
 // decoder remembers what documents of one stream need of each other.

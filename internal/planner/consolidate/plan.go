@@ -68,8 +68,9 @@ func turn(r model.DisruptionReason) int {
 	}, r)
 }
 
-// planWhole plans a problem as one. Catalogs may be those that it shares with others. It also returns the new nodes that it has kept room for,
-// in limits and quotas, since pods wait for them.
+// planWhole plans a problem as one. Catalogs may be those that it shares with others. It also
+// returns the new nodes that it has kept room for, in limits and quotas, since pods wait for
+// them.
 func planWhole(f *model.DisruptionProblem, catalogs *feasible.Catalogs) (out *model.Commands, pending []model.NewNode) {
 	p := compiled.Compile(f, catalogs)
 	eligible := eligibility.New(p)
