@@ -2,8 +2,11 @@ package planner
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
+	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 )
 
@@ -14,6 +17,21 @@ func SolveInParts(p *model.Problem) *model.Plan {
 
 // Parts is how many parts a problem has.
 func Parts(p *model.Problem) int { return len(decompose.Split(p, 0)) }
+
+// BoundOfAll proves how much plans cost at least that place all pods of a problem, in NodePools
+// of any weight. Unlike that of a plan, it can be above what the plan costs if it is wrong.
+func BoundOfAll(p *model.Problem) model.Money {
+	in := compile(p, nil)
+	nodes, _ := placement.Existing(in.Space)
+	c := construct.New(in, nodes, placement.Decision{}, construct.Params{})
+	placed := make([]int, len(in.Classes))
+	for i := range placed {
+		placed[i] = len(p.Classes[i].Pods)
+	}
+	target := nodechoice.TargetFor(c.State, placed, c.Index.Worth())
+	target.Spilled = true
+	return nodechoice.Bound(in, target, &p.Policy, clockOf(p))
+}
 
 // SolveEach plans each part of a problem by itself, with what is read of catalogues shared by
 // all of them or read for each.

@@ -450,6 +450,7 @@ func TestSolveTinyProblemsAgainstExhaustiveSearch(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt, tiny: true, peaceful: rapid.Bool().Draw(rt, "peaceful")}
 		p := d.problem()
+		p.Policy.Budget = pick(d, 0, time.Millisecond) // without one there are no exact bounds
 		plan := planner.Solve(p)
 		judge(rt, p, plan)
 		best := verify.Cheapest(p)
@@ -459,6 +460,9 @@ func TestSolveTinyProblemsAgainstExhaustiveSearch(t *testing.T) {
 		}
 		if d.peaceful && missing != best.Unschedulable {
 			rt.Fatalf("%d pods stay out, %d need to\n%sbest:\n%s", missing, best.Unschedulable, describe(p, plan), describe(p, best.Plan))
+		}
+		if bound := planner.BoundOfAll(p); best.Unschedulable == 0 && bound > best.Cost {
+			rt.Fatalf("the bound alone %s is above the optimum %s\n%s", bound, best.Cost, describe(p, best.Plan))
 		}
 		if missing == 0 && plan.LowerBound > best.Cost {
 			rt.Fatalf("the bound %s is above the optimum %s\n%sbest:\n%s", plan.LowerBound, best.Cost, describe(p, plan), describe(p, best.Plan))

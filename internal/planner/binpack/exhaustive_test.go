@@ -29,6 +29,24 @@ type exhaustive struct {
 	bins   []triedBin
 	bought []int
 	best   int64
+	over   *Domains // whose spans hold, if any
+}
+
+// keepsTo reports whether the bins hold as many items of each class in every domain as they
+// should.
+func (o *exhaustive) keepsTo(d *Domains) bool {
+	for i, spans := range d.Spans {
+		held := make([]int, d.Count)
+		for _, b := range o.bins {
+			held[d.Of[b.kind]] += b.held[i]
+		}
+		for at, s := range spans {
+			if held[at] < s.Least || held[at] > s.Most {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 type triedBin struct {
@@ -41,7 +59,9 @@ func (o *exhaustive) place(k int, cost int64) {
 		return
 	}
 	if k == len(o.items) {
-		o.best = cost
+		if o.over == nil || o.keepsTo(o.over) {
+			o.best = cost
+		}
 		return
 	}
 	i := o.items[k]
@@ -181,6 +201,41 @@ func TestBoundOfFewItemsIsTheOptimum(t *testing.T) {
 	})
 	if proven == 0 {
 		t.Error("no problem was drawn whose items can all be packed")
+	}
+}
+
+func TestBoundOverDomainsIsTheOptimum(t *testing.T) {
+	proven, dearer := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(6).Draw(t, "problem")
+		p.Shared, p.Budget = nil, time.Millisecond
+		d := &Domains{Count: rapid.IntRange(1, 3).Draw(t, "domains"), Spans: make([][]Span, len(p.Classes))}
+		for range p.Bins {
+			d.Of = append(d.Of, rapid.IntRange(0, d.Count-1).Draw(t, "domain"))
+		}
+		o := &exhaustive{p: p, best: math.MaxInt64, bought: make([]int, len(p.Bins)), over: d}
+		for i := range p.Classes {
+			for range p.Classes[i].Count {
+				o.items = append(o.items, i)
+			}
+			for range d.Count * rapid.IntRange(0, 1).Draw(t, "spread") {
+				least := rapid.IntRange(0, 1).Draw(t, "least")
+				d.Spans[i] = append(d.Spans[i], Span{least, least + rapid.IntRange(0, 2).Draw(t, "more")})
+			}
+		}
+		o.place(0, 0)
+		bound, proves := BoundOver(p, d)
+		if possible := o.best < math.MaxInt64; proves != possible || possible && bound != o.best {
+			t.Fatalf("the bound is %d (%v), but the optimum is %d", bound, proves, o.best)
+		}
+		if proves {
+			if proven++; bound > Bound(p) {
+				dearer++
+			}
+		}
+	})
+	if dearer == 0 || dearer == proven {
+		t.Errorf("%d of %d bounds are higher because of domains", dearer, proven)
 	}
 }
 

@@ -102,7 +102,19 @@ func Bound(in *instance.Instance, t Target, policy *model.Policy, clock meter.Cl
 	k.addLines(in.Space, in.Space.NewLedger(), func(line int) bool { return in.Space.Supply.Lines[line].Reason == model.ReasonReservation })
 	k.problem.Seed = policy.Seed
 	k.problem.Clock, k.problem.Budget = clock, policy.Budget
-	return model.Money(binpack.Bound(&k.problem))
+	least := int64(0)
+	if !merged {
+		if d := r.domains(k, rooms, allowed); d != nil {
+			over, solved := binpack.BoundOver(&k.problem, d)
+			switch {
+			case solved && len(k.problem.Shared) == 0:
+				return model.Money(over)
+			case solved:
+				least = over
+			}
+		}
+	}
+	return model.Money(max(least, binpack.Bound(&k.problem)))
 }
 
 // hardOptions are the options that a class may use with all preferences given up: those

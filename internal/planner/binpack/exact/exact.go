@@ -24,10 +24,7 @@ func Least(c *reduced.Problem, m *meter.Meter) (cost int64, packing *reduced.Pac
 	if t == nil {
 		return 0, nil, false
 	}
-	t.price()
-	t.solve()
-	limited, few := t.limited()
-	solved = few && t.addLimited(limited)
+	limited, solved := t.fill()
 	m.Spend(t.work)
 	cost = t.states[len(t.states)-1].cost
 	switch {
@@ -37,6 +34,15 @@ func Least(c *reduced.Problem, m *meter.Meter) (cost int64, packing *reduced.Pac
 		return cost, nil, true
 	}
 	return cost, t.packing(), true
+}
+
+// fill finds the costs of all states. It returns the limited types, and false if there is too
+// much to do.
+func (t *table) fill() (limited []limited, solved bool) {
+	t.price()
+	t.solve()
+	limited, few := t.limited()
+	return limited, few && t.addLimited(limited)
 }
 
 // never is what items cost that no bins hold.

@@ -1,0 +1,168 @@
+package binpack
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/exact"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
+)
+
+// Domains say where bins are, and how many items of each class every domain takes.
+type Domains struct {
+	// Count is how many domains there are, and Of is that of each bin, from 0.
+	Count int
+	Of    []int
+	// Spans are by class, then by domain; nil for classes of which any number may be in each.
+	Spans [][]Span
+}
+
+// Span is a number of items: at least and at most so many.
+type Span struct{ Least, Most int }
+
+// mostDomainPairs is up to how many pairs of a state and a filling BoundOver looks at in
+// each domain.
+const mostDomainPairs = 1 << 17
+
+// BoundOver is a cost below which no packing of all items exists that keeps to the spans. It
+// solves the problem of each domain for every choice of items, and then shares them out among
+// the domains; it looks at no shared limit. It reports false for problems that are too large,
+// without a budget, and where no packing exists.
+func BoundOver(p *Problem, d *Domains) (int64, bool) {
+	mt := meter.New(p.Budget, p.Clock)
+	s := newChoices(p)
+	if s == nil || mt.Over() {
+		return 0, false
+	}
+	costs := make([]int64, len(s.counts)) // of the domains so far, by choice
+	for i := range costs[1:] {
+		costs[1+i] = math.MaxInt64
+	}
+	for at := range d.Count {
+		own := s.costsIn(d, at, mt)
+		if own == nil {
+			return 0, false
+		}
+		costs = s.join(costs, own)
+		mt.Spend(int64(len(costs) * len(costs)))
+	}
+	if least := costs[len(costs)-1]; least != math.MaxInt64 {
+		return least, true
+	}
+	return 0, false
+}
+
+// choices are all choices of so many items of each class of a problem.
+type choices struct {
+	p *Problem
+	// counts are the items of each choice by class: none in the first one, all in the last.
+	counts [][]int
+	stride []int // by class
+}
+
+// newChoices lists the choices, or returns nil if there are too many.
+func newChoices(p *Problem) *choices {
+	s := &choices{p: p, stride: make([]int, len(p.Classes))}
+	n, pairs := 1, 1
+	for i := range p.Classes {
+		count := max(0, p.Classes[i].Count)
+		if count >= mostDomainPairs {
+			return nil
+		}
+		s.stride[i] = n
+		n *= count + 1
+		if pairs *= (count + 1) * (count + 2) / 2; pairs > mostDomainPairs {
+			return nil
+		}
+	}
+	s.counts = make([][]int, n)
+	for at := range s.counts {
+		s.counts[at] = make([]int, len(p.Classes))
+		for i := range p.Classes {
+			s.counts[at][i] = at / s.stride[i] % (max(0, p.Classes[i].Count) + 1)
+		}
+	}
+	return s
+}
+
+// costsIn are the costs of all choices in the bins of one domain, math.MaxInt64 for those
+// which it does not take, or nil if that is too much work.
+func (s *choices) costsIn(d *Domains, domain int, mt *meter.Meter) []int64 {
+	own := *s.p
+	own.Bins, own.Classes = slices.Clone(own.Bins), slices.Clone(own.Classes)
+	for b := range own.Bins {
+		if d.Of[b] != domain {
+			own.Bins[b].Max, own.Bins[b].Fixed = 0, false
+		}
+	}
+	for i := range own.Classes {
+		own.Classes[i].Priority = int32(i) // of different priority, classes are not merged
+	}
+	c, _ := reduce(&own)
+	known, ok := exact.AllCosts(c, mt)
+	if !ok {
+		return nil
+	}
+	out, some := make([]int64, len(s.counts)), make([]int, len(c.Classes))
+	for at, counts := range s.counts {
+		out[at] = math.MaxInt64
+		if !s.takes(d, domain, counts) {
+			continue
+		}
+		left := 0
+		for _, n := range counts {
+			left += n
+		}
+		for j := range c.Classes {
+			some[j] = counts[c.Classes[j].Origins[0]]
+			left -= some[j]
+		}
+		if cost, held := known.Of(some); held && left == 0 {
+			out[at] = cost
+		}
+	}
+	return out
+}
+
+// takes reports whether a domain may have a choice of items.
+func (s *choices) takes(d *Domains, domain int, counts []int) bool {
+	for i, n := range counts {
+		if d.Spans[i] == nil {
+			continue
+		}
+		if span := d.Spans[i][domain]; n < span.Least || n > span.Most {
+			return false
+		}
+	}
+	return true
+}
+
+// join are the costs of all choices in the domains so far and one more.
+func (s *choices) join(before, own []int64) []int64 {
+	out := make([]int64, len(before))
+	for at := range out {
+		out[at] = math.MaxInt64
+	}
+	for here, cost := range own {
+		if cost == math.MaxInt64 {
+			continue
+		}
+		for rest, sum := range before {
+			if sum > math.MaxInt64-1-cost || !s.addUp(here, rest) {
+				continue
+			}
+			out[here+rest] = min(out[here+rest], sum+cost)
+		}
+	}
+	return out
+}
+
+// addUp reports whether there are as many items as two choices have together.
+func (s *choices) addUp(a, b int) bool {
+	for i, n := range s.counts[a] {
+		if n+s.counts[b][i] > max(0, s.p.Classes[i].Count) {
+			return false
+		}
+	}
+	return true
+}

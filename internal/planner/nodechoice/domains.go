@@ -1,0 +1,100 @@
+package nodechoice
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// fewSpread is up to how many pods the bound counts by domain: what is packed domain by domain
+// is hardly more of them, and then it is not asked for what is in which domain.
+const fewSpread = 400
+
+// domains says in which domains of a label key the bins of a problem are, and how many pods
+// of each placed class every domain takes; nil where no class has a rule by which that is
+// limited. The bins are those of the packing's options, then those of the rooms, of which none
+// may stand for several nodes. Allowed are the options of each class of the instance.
+func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *binpack.Domains {
+	key, placed := r.spreadKey()
+	if key == topology.Host || placed > fewSpread {
+		return nil
+	}
+	labels := &r.in.Space.Labels
+	var values []int32
+	d := &binpack.Domains{}
+	add := func(value int32) {
+		at := slices.Index(values, value)
+		if at < 0 {
+			at = len(values)
+			values = append(values, value)
+		}
+		d.Of = append(d.Of, at)
+	}
+	for _, o := range k.options {
+		add(labels.OptionValue(key, o))
+	}
+	for i := range rooms {
+		add(labels.NodeValue(key, rooms[i].nodes.Next(0)))
+	}
+	d.Count = len(values)
+	limits := false
+	for i := range r.in.Classes {
+		if r.target.Placed[i] == 0 {
+			continue
+		}
+		var spans []binpack.Span
+		for _, s := range r.in.Topology.Spans(r.in.HardRules(i), key, topology.Placeable{
+			Pods: r.target.Placed[i], Options: allowed[i], Nodes: r.in.LastLevel(i).Nodes, Domains: values,
+			Alone: func(counter int) bool { return r.countedAlone(counter, i) },
+		}) {
+			spans = append(spans, binpack.Span(s))
+			limits = true
+		}
+		d.Spans = append(d.Spans, spans)
+	}
+	if !limits {
+		return nil
+	}
+	return d
+}
+
+// spreadKey is the label key by which most placed classes spread or keep apart, or
+// [topology.Host] if there is none, and how many pods are placed.
+func (r *relaxation) spreadKey() (key, placed int) {
+	classes := map[int]int{}
+	key = topology.Host
+	for i := range r.in.Classes {
+		if r.target.Placed[i] == 0 {
+			continue
+		}
+		placed += r.target.Placed[i]
+		rules := r.in.HardRules(i)
+		note := func(k int) {
+			if k == topology.Host {
+				return
+			}
+			if classes[k]++; key == topology.Host || classes[k] > classes[key] {
+				key = k
+			}
+		}
+		for j := range rules.Spread {
+			note(rules.Spread[j].Key)
+		}
+		for _, a := range rules.AntiAffinity {
+			note(a.Key)
+		}
+	}
+	return key, placed
+}
+
+// countedAlone reports whether of all placed pods a counter counts those of one class alone.
+func (r *relaxation) countedAlone(counter, class int) bool {
+	for i := range r.in.Classes {
+		if i != class && r.target.Placed[i] > 0 && slices.Contains(r.in.Topology.Adds(i), counter) {
+			return false
+		}
+	}
+	return true
+}
