@@ -73,7 +73,7 @@ func packExactly(p *reduced.Packing, bd *bound.Bounder, mt *meter.Meter) *reduce
 	}
 	least, best, solved := exact.Least(p.Problem, mt)
 	if solved {
-		bd.Best = max(bd.Best, float64(least))
+		bd.Raise(least)
 	}
 	if best != nil && best.BetterThan(p) {
 		return best
@@ -162,7 +162,7 @@ func Bound(p *Problem) int64 {
 		if solved && len(c.Shared) == 0 {
 			return least
 		}
-		bd.Best = max(bd.Best, float64(least))
+		bd.Raise(least)
 	}
 	if !mt.Over() {
 		if f := m.Finer(); f != m {

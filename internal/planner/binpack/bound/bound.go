@@ -20,6 +20,13 @@ type Bounder struct {
 	order   []int32
 	scratch []int32
 	Best    float64
+	// raised is a bound in whole micro-dollars, without rounding errors.
+	raised int64
+}
+
+// Raise takes up a bound that is known from elsewhere, in micro-dollars.
+func (b *Bounder) Raise(least int64) {
+	b.raised, b.Best = max(b.raised, least), max(b.Best, float64(least))
 }
 
 // NewBounder proves bounds on packing count items, by class; count is not copied.
@@ -33,7 +40,7 @@ func NewBounder(m *reduced.Shortlist, count []int) *Bounder {
 // On is a bounder of the same items and the same best bound with another menu.
 func (b *Bounder) On(m *reduced.Shortlist) *Bounder {
 	o := NewBounder(m, b.count)
-	o.Best = b.Best
+	o.Best, o.raised = b.Best, b.raised
 	return o
 }
 
@@ -192,7 +199,7 @@ func (b *Bounder) total(theta float64, mu []float64) float64 {
 // so it may go up to the next one, short of what rounding errors may have added.
 func (b *Bounder) Floor() int64 {
 	v := math.Ceil(b.Best - 1e-3 - 1e-9*math.Abs(b.Best))
-	lb := max(int64(max(0, v)), b.apart())
+	lb := max(int64(max(0, v)), b.apart(), b.raised)
 	if g := b.grain(); g > 1 {
 		lb = (lb + g - 1) / g * g
 	}
