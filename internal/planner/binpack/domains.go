@@ -25,16 +25,16 @@ type Span struct{ Least, Most int }
 const mostDomainPairs = 1 << 17
 
 // BoundOver is a cost below which no packing of all items exists that keeps to the spans. It
-// solves the problem of each domain for every choice of items, and then shares them out among
-// the domains; it looks at no shared limit. It reports false for problems that are too large,
-// without a budget, and where no packing exists.
+// solves the problem of each domain for every state, which is so many items of each class, and
+// then shares them out among the domains; it looks at no shared limit. It reports false for
+// problems that are too large, without a budget, and where no packing exists.
 func BoundOver(p *Problem, d *Domains) (int64, bool) {
 	mt := meter.New(p.Budget, p.Clock)
-	s := newChoices(p)
+	s := newStates(p)
 	if s == nil || mt.Over() {
 		return 0, false
 	}
-	costs := make([]int64, len(s.counts)) // of the domains so far, by choice
+	costs := make([]int64, len(s.counts)) // of the domains so far, by state
 	for i := range costs[1:] {
 		costs[1+i] = math.MaxInt64
 	}
@@ -52,17 +52,17 @@ func BoundOver(p *Problem, d *Domains) (int64, bool) {
 	return 0, false
 }
 
-// choices are all choices of so many items of each class of a problem.
-type choices struct {
+// states are all the ways to take so many items of each class of a problem.
+type states struct {
 	p *Problem
-	// counts are the items of each choice by class: none in the first one, all in the last.
+	// counts are the items of each state by class: none in the first one, all in the last.
 	counts [][]int
 	stride []int // by class
 }
 
-// newChoices lists the choices, or returns nil if there are too many.
-func newChoices(p *Problem) *choices {
-	s := &choices{p: p, stride: make([]int, len(p.Classes))}
+// newStates lists the states, or returns nil if there are too many.
+func newStates(p *Problem) *states {
+	s := &states{p: p, stride: make([]int, len(p.Classes))}
 	n, pairs := 1, 1
 	for i := range p.Classes {
 		count := max(0, p.Classes[i].Count)
@@ -85,9 +85,9 @@ func newChoices(p *Problem) *choices {
 	return s
 }
 
-// costsIn are the costs of all choices in the bins of one domain, math.MaxInt64 for those
+// costsIn are the costs of all states in the bins of one domain, math.MaxInt64 for those
 // which it does not take, or nil if that is too much work.
-func (s *choices) costsIn(d *Domains, domain int, mt *meter.Meter) []int64 {
+func (s *states) costsIn(d *Domains, domain int, mt *meter.Meter) []int64 {
 	own := *s.p
 	own.Bins, own.Classes = slices.Clone(own.Bins), slices.Clone(own.Classes)
 	for b := range own.Bins {
@@ -124,8 +124,8 @@ func (s *choices) costsIn(d *Domains, domain int, mt *meter.Meter) []int64 {
 	return out
 }
 
-// takes reports whether a domain may have a choice of items.
-func (s *choices) takes(d *Domains, domain int, counts []int) bool {
+// takes reports whether a domain may have the items of a state.
+func (s *states) takes(d *Domains, domain int, counts []int) bool {
 	for i, n := range counts {
 		if d.Spans[i] == nil {
 			continue
@@ -137,8 +137,8 @@ func (s *choices) takes(d *Domains, domain int, counts []int) bool {
 	return true
 }
 
-// join are the costs of all choices in the domains so far and one more.
-func (s *choices) join(before, own []int64) []int64 {
+// join are the costs of all states in the domains so far and one more.
+func (s *states) join(before, own []int64) []int64 {
 	out := make([]int64, len(before))
 	for at := range out {
 		out[at] = math.MaxInt64
@@ -157,8 +157,8 @@ func (s *choices) join(before, own []int64) []int64 {
 	return out
 }
 
-// addUp reports whether there are as many items as two choices have together.
-func (s *choices) addUp(a, b int) bool {
+// addUp reports whether there are as many items as two states have together.
+func (s *states) addUp(a, b int) bool {
 	for i, n := range s.counts[a] {
 		if n+s.counts[b][i] > max(0, s.p.Classes[i].Count) {
 			return false

@@ -5,14 +5,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
-// Costs are the least costs of bins that hold items of a problem, for every choice of so many
-// of each class. They look at no shared limit.
+// Costs are the least costs of bins that hold items of a problem, for every state: so many of
+// each class. They look at no shared limit.
 type Costs struct {
 	stride []int
 	states []state
 }
 
-// AllCosts finds the costs of all choices. It reports false, without much work, for problems
+// AllCosts finds the costs of all states. It reports false, without much work, for problems
 // that are too large.
 func AllCosts(c *reduced.Problem, m *meter.Meter) (*Costs, bool) {
 	if len(c.Classes) == 0 {

@@ -48,7 +48,7 @@ func (t *table) fill() (limited []limited, solved bool) {
 // never is what items cost that no bins hold.
 const never = math.MaxInt64
 
-// table has a state for every choice of so many items of each class.
+// table has a state for each way to take so many items of each class.
 type table struct {
 	c *reduced.Problem
 	// bought are the types without a Max, cheapest first.
