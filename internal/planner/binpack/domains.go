@@ -43,13 +43,13 @@ func BoundOver(p *Problem, d *Domains) (int64, bool) {
 		if own == nil {
 			return 0, false
 		}
+		if at == d.Count-1 {
+			return s.leastOfAll(costs, own)
+		}
 		costs = s.join(costs, own)
 		mt.Spend(int64(len(costs) * len(costs)))
 	}
-	if least := costs[len(costs)-1]; least != math.MaxInt64 {
-		return least, true
-	}
-	return 0, false
+	return 0, false // no domain, no packing
 }
 
 // states are all the ways to take so many items of each class of a problem.
@@ -165,4 +165,19 @@ func (s *states) addUp(a, b int) bool {
 		}
 	}
 	return true
+}
+
+// leastOfAll is the cost of all items in the domains so far and the last one, or false if they
+// do not take them.
+func (s *states) leastOfAll(before, own []int64) (int64, bool) {
+	least := int64(math.MaxInt64)
+	for here, cost := range own {
+		if rest := before[len(before)-1-here]; rest <= math.MaxInt64-1-cost {
+			least = min(least, rest+cost)
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0, false
+	}
+	return least, true
 }
