@@ -20,9 +20,12 @@ type Domains struct {
 // Span is a number of items: at least and at most so many.
 type Span struct{ Least, Most int }
 
-// mostDomainPairs is up to how many pairs of a state and a filling BoundOver looks at in
-// each domain.
-const mostDomainPairs = 1 << 17
+// mostDomainPairs is up to how many pairs of a state and a filling BoundOver looks at in each
+// domain, and mostPairsOfAll in all of them.
+const (
+	mostDomainPairs = 1 << 17
+	mostPairsOfAll  = 1 << 19
+)
 
 // BoundOver is a cost below which no packing of all items exists that keeps to the spans. It
 // solves the problem of each domain for every state, which is so many items of each class, and
@@ -30,10 +33,10 @@ const mostDomainPairs = 1 << 17
 // problems that are too large, without a budget, and where no packing exists.
 func BoundOver(p *Problem, d *Domains) (int64, bool) {
 	mt := meter.New(p.Budget, p.Clock)
-	s := newStates(p)
-	if s == nil || mt.Over() {
+	if !Countable(p) || pairsOf(p)*d.Count > mostPairsOfAll || mt.Over() {
 		return 0, false
 	}
+	s := newStates(p)
 	costs := make([]int64, len(s.counts)) // of the domains so far, by state
 	for i := range costs[1:] {
 		costs[1+i] = math.MaxInt64
@@ -60,20 +63,31 @@ type states struct {
 	stride []int // by class
 }
 
-// newStates lists the states, or returns nil if there are too many.
-func newStates(p *Problem) *states {
-	s := &states{p: p, stride: make([]int, len(p.Classes))}
-	n, pairs := 1, 1
+// Countable reports whether a problem has few enough items for [BoundOver].
+func Countable(p *Problem) bool { return pairsOf(p) <= mostDomainPairs }
+
+// pairsOf is how many pairs of a state and a filling there are, or some number above
+// mostDomainPairs.
+func pairsOf(p *Problem) int {
+	pairs := 1
 	for i := range p.Classes {
 		count := max(0, p.Classes[i].Count)
 		if count >= mostDomainPairs {
-			return nil
+			return mostDomainPairs + 1
 		}
-		s.stride[i] = n
-		n *= count + 1
 		if pairs *= (count + 1) * (count + 2) / 2; pairs > mostDomainPairs {
-			return nil
+			break
 		}
+	}
+	return pairs
+}
+
+// newStates lists the states of a countable problem.
+func newStates(p *Problem) *states {
+	s, n := &states{p: p, stride: make([]int, len(p.Classes))}, 1
+	for i := range p.Classes {
+		s.stride[i] = n
+		n *= max(0, p.Classes[i].Count) + 1
 	}
 	s.counts = make([][]int, n)
 	for at := range s.counts {

@@ -8,17 +8,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
-// fewSpread is up to how many pods the bound counts by domain: what is packed domain by domain
-// is hardly more of them, and then it is not asked for what is in which domain.
-const fewSpread = 400
-
 // domains says in which domains of a label key the bins of a problem are, and how many pods
 // of each placed class every domain takes; nil where no class has a rule by which that is
-// limited. The bins are those of the packing's options, then those of the rooms, of which none
-// may stand for several nodes. Allowed are the options of each class of the instance.
+// limited, or where there are too many pods to count them by domain. The bins are those of the
+// packing's options, then those of the rooms, of which none may stand for several nodes.
+// Allowed are the options of each class of the instance.
 func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *binpack.Domains {
-	key, placed := r.spreadKey()
-	if key == topology.Host || placed > fewSpread {
+	key := r.spreadKey()
+	if key == topology.Host || !binpack.Countable(&k.problem) {
 		return nil
 	}
 	labels := &r.in.Space.Labels
@@ -61,15 +58,13 @@ func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *
 }
 
 // spreadKey is the label key by which most placed classes spread or keep apart, or
-// [topology.Host] if there is none, and how many pods are placed.
-func (r *relaxation) spreadKey() (key, placed int) {
-	classes := map[int]int{}
-	key = topology.Host
+// [topology.Host] if there is none.
+func (r *relaxation) spreadKey() int {
+	classes, key := map[int]int{}, topology.Host
 	for i := range r.in.Classes {
 		if r.target.Placed[i] == 0 {
 			continue
 		}
-		placed += r.target.Placed[i]
 		rules := r.in.HardRules(i)
 		note := func(k int) {
 			if k == topology.Host {
@@ -86,7 +81,7 @@ func (r *relaxation) spreadKey() (key, placed int) {
 			note(a.Key)
 		}
 	}
-	return key, placed
+	return key
 }
 
 // countedAlone reports whether of all placed pods a counter counts those of one class alone.
