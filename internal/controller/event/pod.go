@@ -26,10 +26,13 @@ const (
 // MostWaiting is the longest that may be said of a pod after Karpenter's own words.
 const MostWaiting = Most - len("Failed to schedule pod, ")
 
-// Waiting says why a pod has no place. Precondition: why has at most MostWaiting characters, or
-// its end may be lost.
-func Waiting(pod *corev1.Pod, why string) events.Event {
-	return lines(scheduling.PodFailedToScheduleEvent(pod, errors.New(why)))[0]
+// Waiting says why a pod has no place. It is said again after five minutes, or when the reason
+// is another one. The reason is empty for what has no code. Precondition: why has at most
+// MostWaiting characters, or its end may be lost.
+func Waiting(pod *corev1.Pod, reason model.Reason, why string) events.Event {
+	e := lines(scheduling.PodFailedToScheduleEvent(pod, errors.New(why)))[0]
+	e.DedupeValues = append(e.DedupeValues, string(reason)) // Karpenter's own would be silent on the new one
+	return e
 }
 
 // Nominated says where a pod is expected: the node, the NodeClaim, or both.

@@ -85,7 +85,7 @@ func onPods() map[string]sent {
 	for _, r := range model.Reasons() {
 		for _, why := range []string{strings.TrimSuffix(r.Meaning, "."), "NodePool " + poolName + " matches none of 3 offerings with " + azure()} {
 			words := explain.Pending{Reason: r.Reason, Why: why, Nearest: size + ", " + zone + ", NodePool " + poolName, Fix: r.Fix}
-			waiting = append(waiting, event.Waiting(pod, words.Short(event.MostWaiting)))
+			waiting = append(waiting, event.Waiting(pod, words.Reason, words.Short(event.MostWaiting)))
 		}
 	}
 	return map[string]sent{

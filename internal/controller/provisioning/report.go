@@ -147,7 +147,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 			for _, pod := range in.present(done.draft.pods) {
 				failed[pod] = errors.New(done.refused)
 				if r.explained.TryAccept() {
-					r.recorder.Publish(event.Waiting(pod, failed[pod].Error()))
+					r.recorder.Publish(event.Waiting(pod, "", failed[pod].Error()))
 				}
 			}
 		default:
@@ -218,6 +218,7 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*corev1.Pod]error {
 	failed := map[*corev1.Pod]error{}
 	var pods [][]*corev1.Pod
+	var reasons []model.Reason // of each list of pods
 	longest := 0
 	r.said.limits = reachedLimits(in, plan)
 	for i := range plan.Unschedulable {
@@ -232,12 +233,12 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 		for _, pod := range of {
 			failed[pod] = why
 		}
-		pods, longest = append(pods, of), max(longest, len(of))
+		pods, reasons, longest = append(pods, of), append(reasons, words.Reason), max(longest, len(of))
 	}
 	for n := range longest {
-		for _, of := range pods {
+		for i, of := range pods {
 			if n < len(of) && r.explained.TryAccept() {
-				r.recorder.Publish(event.Waiting(of[n], failed[of[n]].Error()))
+				r.recorder.Publish(event.Waiting(of[n], reasons[i], failed[of[n]].Error()))
 			}
 		}
 	}
@@ -287,7 +288,7 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 			r.said.wait([]model.PodRef{no.Pod}, words, text)
 		}
 		if !no.Quiet && r.explained.TryAccept() {
-			r.recorder.Publish(event.Waiting(pod, text))
+			r.recorder.Publish(event.Waiting(pod, words.Reason, text))
 		}
 	}
 	if len(failed) > 0 {
@@ -309,7 +310,7 @@ func (r *reporter) reportClosed(in *planInputs, why string) {
 func (r *reporter) tellWaiting(pods []*corev1.Pod, words explain.Pending) {
 	for _, pod := range pods {
 		if r.explained.TryAccept() {
-			r.recorder.Publish(event.Waiting(pod, words.Short(event.MostWaiting)))
+			r.recorder.Publish(event.Waiting(pod, words.Reason, words.Short(event.MostWaiting)))
 		}
 	}
 }
