@@ -54,7 +54,8 @@ const (
 func ofPods() []Reason {
 	return []Reason{
 		{events.FailedScheduling, []string{pod}, alarm,
-			"why the pod has no place, with the code of [reasons.md](reasons.md), and the nearest miss",
+			"why the pod has no place, with the code of [reasons.md](reasons.md), and the nearest miss; " +
+				"again after five minutes, or when the reason is another one",
 			"What the event says; `nap explain pod` has all of it."},
 		{events.Nominated, []string{pod}, usual, "on which node, or NodeClaim on its way, the pod is expected",
 			"Nothing. Where it takes long, `nap explain pod` says how long that is usual."},
