@@ -4,7 +4,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
@@ -31,20 +30,6 @@ func BoundOfAll(p *model.Problem) model.Money {
 	target := nodechoice.TargetFor(c.State, placed, c.Index.Worth())
 	target.Spilled = true
 	return nodechoice.Bound(in, target, &p.Policy, clockOf(p))
-}
-
-// SolveEach plans each part of a problem by itself, with what is read of catalogues shared by
-// all of them or read for each.
-func SolveEach(p *model.Problem, share bool) []*model.Plan {
-	var catalogs *feasible.Catalogs
-	if share {
-		catalogs = feasible.NewCatalogs(p.Catalogs)
-	}
-	var plans []*model.Plan
-	for _, part := range decompose.Split(p, 0) {
-		plans = append(plans, solveWhole(part.Problem, portfolio.Standard(), catalogs))
-	}
-	return plans
 }
 
 // SolveWhole plans a problem as one.

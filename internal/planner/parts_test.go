@@ -2,7 +2,6 @@ package planner_test
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -13,21 +12,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
-
-// Parts that share what is read of their catalogues get the plans that they get alone.
-func TestPartsShareCatalogues(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		d := &dice{T: rt, tiny: rapid.Bool().Draw(rt, "tiny")}
-		p := d.tenants()
-		p.Policy.Budget = pick(d, 0, time.Millisecond)
-		shared, alone := planner.SolveEach(p, true), planner.SolveEach(p, false)
-		for i := range alone {
-			if !reflect.DeepEqual(shared[i], alone[i]) {
-				rt.Fatalf("part %d of %d: its plan is %+v, and with shared catalogues %+v", i, len(alone), alone[i], shared[i])
-			}
-		}
-	})
-}
 
 // tenants draws a problem of some tenants, who share a catalogue and quotas. Now and then a
 // class may use what is another tenant's, or speaks of other tenants' pods.

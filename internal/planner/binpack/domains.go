@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/exact"
-	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
 // Domains say where bins are, and how many items of each class every domain takes.
@@ -20,20 +19,28 @@ type Domains struct {
 // Span is a number of items: at least and at most so many.
 type Span struct{ Least, Most int }
 
-// mostDomainPairs is up to how many pairs of a state and a filling BoundOver looks at in each
-// domain, and mostPairsOfAll in all of them.
+// mostDomains is up to how many domains BoundOver looks at, each time at all bins. mostDomainPairs
+// is up to how many pairs of a state and a filling it looks at in each domain, and
+// mostPairsOfAll in all of them.
 const (
+	mostDomains     = 16
 	mostDomainPairs = 1 << 17
 	mostPairsOfAll  = 1 << 19
 )
 
+// Countable reports whether a problem with so many domains is small enough for [BoundOver].
+func Countable(p *Problem, domains int) bool {
+	pairs := pairsOf(p)
+	return domains <= mostDomains && pairs <= mostDomainPairs && pairs*domains <= mostPairsOfAll
+}
+
 // BoundOver is a cost below which no packing of all items exists that keeps to the spans. It
 // solves the problem of each domain for every state, which is so many items of each class, and
-// then shares them out among the domains; it looks at no shared limit. It reports false for
-// problems that are too large, without a budget, and where no packing exists.
+// then shares them out among the domains; it looks at no shared limit, and at no clock. It
+// reports false for problems that are not [Countable], without a budget, and where no packing
+// exists.
 func BoundOver(p *Problem, d *Domains) (int64, bool) {
-	mt := meter.New(p.Budget, p.Clock)
-	if !Countable(p) || pairsOf(p)*d.Count > mostPairsOfAll || mt.Over() {
+	if p.Budget <= 0 || !Countable(p, d.Count) {
 		return 0, false
 	}
 	s := newStates(p)
@@ -42,7 +49,7 @@ func BoundOver(p *Problem, d *Domains) (int64, bool) {
 		costs[1+i] = math.MaxInt64
 	}
 	for at := range d.Count {
-		own := s.costsIn(d, at, mt)
+		own := s.costsIn(d, at)
 		if own == nil {
 			return 0, false
 		}
@@ -50,7 +57,6 @@ func BoundOver(p *Problem, d *Domains) (int64, bool) {
 			return s.leastOfAll(costs, own)
 		}
 		costs = s.join(costs, own)
-		mt.Spend(int64(len(costs) * len(costs)))
 	}
 	return 0, false // no domain, no packing
 }
@@ -62,9 +68,6 @@ type states struct {
 	counts [][]int
 	stride []int // by class
 }
-
-// Countable reports whether a problem has few enough items for [BoundOver].
-func Countable(p *Problem) bool { return pairsOf(p) <= mostDomainPairs }
 
 // pairsOf is how many pairs of a state and a filling there are, or some number above
 // mostDomainPairs.
@@ -101,7 +104,7 @@ func newStates(p *Problem) *states {
 
 // costsIn are the costs of all states in the bins of one domain, math.MaxInt64 for those
 // which it does not take, or nil if that is too much work.
-func (s *states) costsIn(d *Domains, domain int, mt *meter.Meter) []int64 {
+func (s *states) costsIn(d *Domains, domain int) []int64 {
 	own := *s.p
 	own.Bins, own.Classes = slices.Clone(own.Bins), slices.Clone(own.Classes)
 	for b := range own.Bins {
@@ -113,7 +116,7 @@ func (s *states) costsIn(d *Domains, domain int, mt *meter.Meter) []int64 {
 		own.Classes[i].Priority = int32(i) // of different priority, classes are not merged
 	}
 	c, _ := reduce(&own)
-	known, ok := exact.AllCosts(c, mt)
+	known, ok := exact.AllCosts(c)
 	if !ok {
 		return nil
 	}

@@ -256,6 +256,10 @@ func TestBoundOverDomainsCountsItemsOfEach(t *testing.T) {
 	if over, solved := BoundOver(p, d); solved {
 		t.Errorf("items that no domain takes cost at least %d", over)
 	}
+	d.Spans[0] = nil
+	if d.Count = mostDomains + 1; Countable(p, d.Count) {
+		t.Errorf("%d domains are counted, each of which looks at all bins", d.Count)
+	}
 }
 
 func TestSolveLeavesOutOnlyItemsThatFitNowhere(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // Allowed are the options of each class of the instance.
 func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *binpack.Domains {
 	key := r.spreadKey()
-	if key == topology.Host || !binpack.Countable(&k.problem) {
+	if key == topology.Host || !binpack.Countable(&k.problem, 1) {
 		return nil
 	}
 	labels := &r.in.Space.Labels
@@ -35,7 +35,9 @@ func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *
 	for i := range rooms {
 		add(labels.NodeValue(key, rooms[i].nodes.Next(0)))
 	}
-	d.Count = len(values)
+	if d.Count = len(values); !binpack.Countable(&k.problem, d.Count) {
+		return nil
+	}
 	limits := false
 	for i := range r.in.Classes {
 		if r.target.Placed[i] == 0 {
@@ -57,10 +59,10 @@ func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *
 	return d
 }
 
-// spreadKey is the label key by which most placed classes spread or keep apart, or
+// spreadKey is the label key of most rules by which placed classes spread or keep apart, or
 // [topology.Host] if there is none.
 func (r *relaxation) spreadKey() int {
-	classes, key := map[int]int{}, topology.Host
+	rulesOf, key := map[int]int{}, topology.Host
 	for i := range r.in.Classes {
 		if r.target.Placed[i] == 0 {
 			continue
@@ -70,7 +72,7 @@ func (r *relaxation) spreadKey() int {
 			if k == topology.Host {
 				return
 			}
-			if classes[k]++; key == topology.Host || classes[k] > classes[key] {
+			if rulesOf[k]++; key == topology.Host || rulesOf[k] > rulesOf[key] {
 				key = k
 			}
 		}

@@ -1,9 +1,6 @@
 package exact
 
-import (
-	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
-	"github.com/nodeautoprovision/nap/internal/planner/meter"
-)
+import "github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 
 // Costs are the least costs of bins that hold items of a problem, for every state: so many of
 // each class. They look at no shared limit.
@@ -14,7 +11,7 @@ type Costs struct {
 
 // AllCosts finds the costs of all states. It reports false, without much work, for problems
 // that are too large.
-func AllCosts(c *reduced.Problem, m *meter.Meter) (*Costs, bool) {
+func AllCosts(c *reduced.Problem) (*Costs, bool) {
 	if len(c.Classes) == 0 {
 		return &Costs{states: make([]state, 1)}, true
 	}
@@ -23,7 +20,6 @@ func AllCosts(c *reduced.Problem, m *meter.Meter) (*Costs, bool) {
 		return nil, false
 	}
 	_, solved := t.fill()
-	m.Spend(t.work)
 	return &Costs{t.stride, t.states}, solved
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // mostPairs is up to how many pairs of a state and a filling a problem is solved, and
-// mostSteps bounds the work for types of which there are only so many: some milliseconds.
+// mostSteps bounds the work for types of which there are only so many: 1 to 3 ms.
 const (
 	mostPairs = 1 << 18
 	mostSteps = 1 << 20
