@@ -110,6 +110,27 @@ func (r Requirement) Matches(value string, present bool) bool {
 	return false
 }
 
+// fewValues is up to how many values looking at all of them beats a map.
+const fewValues = 8
+
+// Matcher returns [Requirement.Matches] for many labels: what it does for each does not grow
+// with the values.
+func (r Requirement) Matcher() func(value string, present bool) bool {
+	if len(r.Values) <= fewValues || r.Operator != In && r.Operator != NotIn {
+		return r.Matches
+	}
+	named := make(map[string]bool, len(r.Values))
+	for _, v := range r.Values {
+		named[v] = true
+	}
+	return func(value string, present bool) bool {
+		if r.Operator == In {
+			return present && named[value]
+		}
+		return !present || !named[value]
+	}
+}
+
 // String prints the requirement as users write it: "zone In [a b]".
 func (r Requirement) String() string {
 	if len(r.Values) == 0 {

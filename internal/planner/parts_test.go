@@ -44,7 +44,11 @@ func (d *dice) settle(all, own *model.Problem, tenant string) {
 	}
 	for _, pool := range own.Pools {
 		pool.Name = tenant + pool.Name
-		pool.Requirements = append(pool.Requirements, mine)
+		if d.once(4) { // for all tenants, by machine
+			pool.Requirements = append(pool.Requirements, model.Requirement{Key: "tenant", Operator: model.Exists})
+		} else {
+			pool.Requirements = append(pool.Requirements, mine)
+		}
 		all.Pools = append(all.Pools, pool)
 	}
 	shapes := len(all.Shapes)

@@ -77,7 +77,7 @@ type disruption struct {
 // divideDisruption are the parts of all classes, or nil. Small problems, which most are, cost
 // nothing.
 func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part) {
-	if len(f.Usages) != len(f.Problem.Nodes) || offerings(f.Problem, allOf(len(f.Problem.Pools))) < from {
+	if len(f.Usages) != len(f.Problem.Nodes) || offerings(f.Problem, allOf(len(f.Problem.Pools)), nil) < from {
 		return nil, nil
 	}
 	all := *f.Problem
@@ -91,7 +91,7 @@ func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part
 
 // relations are those of all classes, and what their nodes and budgets add.
 func (d *disruption) relations() *relations {
-	r := newRelations(d.all)
+	r := newRelations(d.all, nil)
 	pools, guarded := map[string]int{}, map[int]int{} // the first of a NodePool, and of a PodDisruptionBudget
 	for i := range d.all.Pools {
 		pools[d.all.Pools[i].Name] = r.pool(i)

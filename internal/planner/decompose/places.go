@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 // poolsByLabel finds NodePools by the labels that tell them apart.
@@ -46,7 +46,7 @@ func newPoolsByLabel(p *model.Problem) *poolsByLabel {
 }
 
 // candidates are NodePools beside which none can suit the rules.
-func (b *poolsByLabel) candidates(rules *feasible.NodeRules) []int {
+func (b *poolsByLabel) candidates(rules *noderules.Rules) []int {
 	best := b.all
 	rules.Demanded(func(asked *model.Requirement) {
 		values, told := b.with[asked.Key]
@@ -76,7 +76,7 @@ type alikeNodes struct {
 func newAlikeNodes(p *model.Problem) *alikeNodes {
 	a := &alikeNodes{with: map[string]map[string][]int{}}
 	for c := range p.Classes {
-		rules := feasible.RulesOf(&p.Classes[c])
+		rules := noderules.Of(&p.Classes[c])
 		rules.Asked(func(r *model.Requirement) { a.with[r.Key] = map[string][]int{} })
 	}
 	numbers := map[string]int{}
@@ -95,7 +95,7 @@ func newAlikeNodes(p *model.Problem) *alikeNodes {
 			numbers[key] = number
 			a.groups = append(a.groups, nil)
 			for key, values := range a.with {
-				if value, has := feasible.NodeLabel(node, key); has {
+				if value, has := noderules.NodeLabel(node, key); has {
 					values[value] = append(values[value], number)
 				}
 			}
@@ -107,7 +107,7 @@ func newAlikeNodes(p *model.Problem) *alikeNodes {
 }
 
 // candidates are groups beside which none can suit the rules.
-func (a *alikeNodes) candidates(rules *feasible.NodeRules) []int {
+func (a *alikeNodes) candidates(rules *noderules.Rules) []int {
 	best := a.all
 	rules.Demanded(func(asked *model.Requirement) {
 		if asked.Operator != model.In {

@@ -4,21 +4,26 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 // relations are which classes, NodePools and nodes belong together, a forest in which those
-// that do have one root. Classes come first, then NodePools, then nodes.
+// that do have one root. Classes come first, then NodePools, then nodes, then the cells of
+// NodePools with an open label.
 type relations struct {
 	problem *model.Problem
 	parent  []int
+	// open are the labels that NodePools leave open, nil where whole NodePools belong together.
+	open  *openLabels
+	cells *cells
 }
 
 // newRelations relates classes with the NodePools and nodes that may suit them, and with
 // each other where topology terms of one select pods of the other. Pods that mount one volume
-// share its slot on a node that suits both alone.
-func newRelations(p *model.Problem) *relations {
-	r := &relations{problem: p, parent: allOf(len(p.Classes) + len(p.Pools) + len(p.Nodes))}
+// share its slot on a node that suits both alone. Open is nil, or tells which machines of a
+// NodePool different classes do not share.
+func newRelations(p *model.Problem, open *openLabels) *relations {
+	r := &relations{problem: p, parent: allOf(len(p.Classes) + len(p.Pools) + len(p.Nodes)), open: open, cells: newCells()}
 	r.relatePlaces()
 	r.relateTerms()
 	return r
@@ -40,13 +45,14 @@ func (r *relations) relate(a, b int) {
 
 func (r *relations) pool(i int) int { return len(r.problem.Classes) + i }
 func (r *relations) node(i int) int { return len(r.problem.Classes) + len(r.problem.Pools) + i }
+func (r *relations) cell(i int) int { return r.node(len(r.problem.Nodes)) + i }
 
 // relatePlaces relates classes with NodePools and nodes. Classes with the same rules have the
 // same places.
 func (r *relations) relatePlaces() {
 	p := r.problem
 	first := map[string]int{}
-	pools, nodes, cloud := newPoolsByLabel(p), newAlikeNodes(p), feasible.NewCloudLabels(p)
+	pools, nodes, cloud := newPoolsByLabel(p), newAlikeNodes(p), noderules.NewCloudLabels(p)
 	for c := range p.Classes {
 		rules := placesOf(&p.Classes[c])
 		key := rules.Key()
@@ -57,7 +63,7 @@ func (r *relations) relatePlaces() {
 		first[key] = c
 		for _, i := range pools.candidates(&rules) {
 			if rules.Admits(&p.Pools[i], cloud) {
-				r.relate(c, r.pool(i))
+				r.relatePool(c, i, &rules)
 			}
 		}
 		for _, group := range nodes.candidates(&rules) {
@@ -68,12 +74,39 @@ func (r *relations) relatePlaces() {
 			}
 		}
 	}
+	for number, own := range r.cells.all {
+		if r.cells.joined[own.pool] {
+			r.relate(r.cell(number), r.pool(own.pool))
+		}
+	}
+}
+
+// relatePool relates a class with the machines of a NodePool that may suit it.
+func (r *relations) relatePool(c, pool int, rules *noderules.Rules) {
+	var values []string
+	if r.open != nil && r.open.of[pool] != "" {
+		values = valuesOf(rules, r.open.of[pool])
+	}
+	if values == nil {
+		r.cells.joined[pool] = true
+		r.relate(c, r.pool(pool))
+	}
+	for _, value := range values {
+		own := cell{pool, value}
+		number, known := r.cells.numbers[own]
+		if !known {
+			number = len(r.cells.all)
+			r.cells.numbers[own], r.cells.all = number, append(r.cells.all, own)
+			r.parent = append(r.parent, r.cell(number))
+		}
+		r.relate(c, r.cell(number))
+	}
 }
 
 // placesOf are the rules of a class, less those that its spreads do not count by: what they
 // leave in are domains of the spread.
-func placesOf(c *model.PodClass) feasible.NodeRules {
-	rules := feasible.RulesOf(c)
+func placesOf(c *model.PodClass) noderules.Rules {
+	rules := noderules.Of(c)
 	taints := slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return !s.HonorTaints })
 	requirements := slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return !s.HonorNodeAffinity })
 	return rules.Without(taints, requirements)
@@ -107,7 +140,7 @@ func (r *relations) relateTerms() {
 	}
 }
 
-// group is what belongs together, by index.
+// group is what belongs together, by index. A NodePool with an open label may be of several.
 type group struct{ classes, pools, nodes []int }
 
 // groups are those with classes, in the order of their first classes.
@@ -127,6 +160,12 @@ func (r *relations) groups() []group {
 	for i := range r.problem.Pools {
 		if n, used := numbers[r.root(r.pool(i))]; used {
 			out[n].pools = append(out[n].pools, i)
+		}
+	}
+	for number, own := range r.cells.all {
+		n, used := numbers[r.root(r.cell(number))]
+		if used && !slices.Contains(out[n].pools, own.pool) {
+			out[n].pools = append(out[n].pools, own.pool)
 		}
 	}
 	for i := range r.problem.Nodes {

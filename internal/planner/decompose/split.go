@@ -8,7 +8,8 @@ import (
 )
 
 // From is from how many offerings of the NodePools in use on, each counted once for each of
-// them, problems are divided: some 30 NodePools that buy all of a region.
+// them and for each value of a label that one leaves open, problems are divided: some 30
+// NodePools that buy all of a region.
 const From = 1 << 17
 
 // Part is a subproblem.
@@ -19,17 +20,21 @@ type Part struct {
 }
 
 // Split divides a problem, or returns nil where that is of no use: the NodePools that its
-// pods may use buy fewer offerings than so many, each counted once for each of them, or all
-// pods depend on each other. It follows from the problem alone.
+// pods may use buy fewer offerings than so many (see [From]), or all pods depend on each other.
+// It follows from the problem alone.
 //
-// Parts share quotas, reservations and the time that a plan may take. Each is stated with all
-// of the quotas and reservations ([Suffices]), and may take a share of the budget, by its
+// Parts share quotas, reservations, limits of NodePools and the time that a plan may take. Each
+// is stated with all of what is shared ([Suffices]), and may take a share of the budget, by its
 // pods but no less than leastShare. NodePools and nodes that no class can use are in the first part.
 func Split(p *model.Problem, from int) []Part {
-	if len(p.Classes) < 2 || offerings(p, allOf(len(p.Pools))) < from {
+	if len(p.Classes) < 2 {
 		return nil
 	}
-	parts := divide(p, newRelations(p), from)
+	open := newOpenLabels(p)
+	if offerings(p, allOf(len(p.Pools)), open) < from {
+		return nil
+	}
+	parts := divide(p, newRelations(p, open), from)
 	shapes, before := newShapes(p), time.Duration(0)
 	for i := range parts {
 		before += parts[i].state(p, shapes, before)
@@ -48,7 +53,7 @@ func divide(p *model.Problem, r *relations, from int) []Part {
 			continue
 		}
 		parts = append(parts, Part{pools: g.pools, nodes: g.nodes, classes: g.classes})
-		used += offerings(p, g.pools)
+		used += offerings(p, g.pools, nil)
 	}
 	if len(parts) < 2 || used < from {
 		return nil
@@ -67,8 +72,9 @@ func allOf(n int) []int {
 	return out
 }
 
-// offerings is how many offerings the NodePools have.
-func offerings(p *model.Problem, pools []int) int {
+// offerings is how many offerings the NodePools have, each counted once for each value of their
+// open labels, unless these are nil.
+func offerings(p *model.Problem, pools []int, open *openLabels) int {
 	of := make([]int, len(p.Catalogs))
 	for c := range p.Catalogs {
 		for t := range p.Catalogs[c].InstanceTypes {
@@ -77,9 +83,15 @@ func offerings(p *model.Problem, pools []int) int {
 	}
 	n := 0
 	for _, i := range pools {
-		if c := p.Pools[i].Catalog; c >= 0 && c < len(of) {
-			n += of[c]
+		c := p.Pools[i].Catalog
+		if c < 0 || c >= len(of) {
+			continue
 		}
+		ways := 1
+		if open != nil {
+			ways = open.values[i]
+		}
+		n += of[c] * ways
 	}
 	return n
 }

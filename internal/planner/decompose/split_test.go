@@ -27,6 +27,26 @@ func tenants() *model.Problem {
 	return p
 }
 
+// oneForAll makes the NodePools of tenants one, which leaves the tenant to its machines.
+func oneForAll(p *model.Problem) {
+	p.Pools = []model.Pool{{Name: "all", NodeLimit: -1, Requirements: model.Requirements{{Key: "tenant", Operator: model.Exists}}}}
+}
+
+// A NodePool with an open label is in the part of each of its values.
+func TestPartsShareOneNodePool(t *testing.T) {
+	p := tenants()
+	oneForAll(p)
+	parts := Split(p, 4) // two offerings for each of two values
+	if len(parts) != 2 || Split(p, 5) != nil {
+		t.Fatalf("got %d parts, want 2 from four offerings on", len(parts))
+	}
+	for i := range parts {
+		if own := parts[i].Problem; len(own.Pools) != 1 || own.Pools[0].Name != "all" || len(own.Classes) != 1 || len(own.Nodes) != 1 {
+			t.Errorf("part %d: NodePools %v, %d classes, %d nodes", i, own.Pools, len(own.Classes), len(own.Nodes))
+		}
+	}
+}
+
 func TestWhatRelatesPodsIsPlannedTogether(t *testing.T) {
 	web := &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{"web"}}}}
 	near := model.AffinityTerm{TopologyKey: model.LabelZone, Selector: web, Namespaces: []string{"t0"}}
@@ -71,6 +91,29 @@ func TestWhatRelatesPodsIsPlannedTogether(t *testing.T) {
 		"a NodePool that leaves the label open": {func(p *model.Problem) {
 			p.Pools = append(p.Pools, model.Pool{Name: "any", NodeLimit: -1,
 				Requirements: model.Requirements{{Key: "tenant", Operator: model.Exists}}})
+		}, 2},
+		"one NodePool that leaves the label open": {oneForAll, 2},
+		"one NodePool for some tenants": {func(p *model.Problem) {
+			oneForAll(p)
+			p.Pools[0].Requirements[0] = model.Requirement{Key: "tenant", Operator: model.In, Values: []string{"t0", "t1"}}
+		}, 2},
+		"a class that minds no label of one NodePool": {func(p *model.Problem) {
+			oneForAll(p)
+			p.Classes = append(p.Classes, model.PodClass{Pods: make([]model.PodRef, 1)})
+		}, 0},
+		"a class that excludes a tenant": {func(p *model.Problem) {
+			oneForAll(p)
+			p.Classes = append(p.Classes, model.PodClass{PodRules: model.PodRules{NodeRequirements: model.Requirements{
+				{Key: "tenant", Operator: model.NotIn, Values: []string{"t0"}},
+			}}})
+		}, 0},
+		"a class that suits two tenants": {func(p *model.Problem) {
+			oneForAll(p)
+			p.Classes[0].NodeRequirements = model.Requirements{{Key: "tenant", Operator: model.In, Values: []string{"t0", "t1"}}}
+		}, 0},
+		"a spread over machines of all tenants": {func(p *model.Problem) {
+			oneForAll(p)
+			p.Classes[0].Spread = []model.SpreadConstraint{lax}
 		}, 0},
 		"a label that the cloud gives": {func(p *model.Problem) {
 			p.Pools = append(p.Pools, model.Pool{Name: "default", NodeLimit: -1})

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 // catalog is a model.Catalog with its labels numbered, as far as some pool can buy of
@@ -57,18 +58,11 @@ type catalogCompiler struct {
 	rejected []model.Rejection
 }
 
-// cloudKeys are always decided by the cloud, even in a catalogue in which no
-// type carries them.
-var cloudKeys = []string{
-	model.LabelZone, model.LabelCapacityType, model.LabelInstanceType,
-	"kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region",
-}
-
 // compile reads what the given pools, which are distinct buyers, may buy of a catalogue.
 func (k *catalogCompiler) compile(src *model.Catalog, pools []*model.Pool) *catalog {
 	x := &k.labels.labels
 	cat := &catalog{types: make([]catalogType, len(src.InstanceTypes)), sets: make([]bool, len(x.keys))}
-	for _, key := range slices.Concat(cloudKeys, src.LabelKeys) {
+	for _, key := range slices.Concat(noderules.CloudKeys(), src.LabelKeys) {
 		if n, ok := x.index[key]; ok {
 			cat.sets[n] = true
 		}

@@ -182,7 +182,7 @@ func (k *compiler) readCatalogs(buyers [][]*model.Pool) *readCatalogs {
 func (k *compiler) count(order []int, templates []*template, catalogs []*catalog) int {
 	n := 0
 	for _, i := range order {
-		n += templates[i].options(catalogs[k.problem.Pools[i].Catalog])
+		n += k.labels.options(templates[i], catalogs[k.problem.Pools[i].Catalog])
 	}
 	return n
 }

@@ -155,7 +155,7 @@ func TestSpaceMatchesAgreeWithFullLabels(t *testing.T) {
 }
 
 func TestSpaceOptionsHaveNoOpenLabel(t *testing.T) {
-	s := space(requiring(model.Requirement{Key: "ultra", Operator: model.Exists}, model.Requirement{Key: "team", Operator: model.Exists}))
+	s := space(requiring(model.Requirement{Key: "ultra", Operator: model.Exists}, in("team", "x", "y")))
 	// a: 2 offerings x 2 teams; b: 2 offerings x 2 teams x 2 values of ultra.
 	if len(s.Options) != 4+8 {
 		t.Errorf("got %d options, want 12", len(s.Options))

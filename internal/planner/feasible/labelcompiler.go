@@ -4,13 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-)
-
-// Labels that every node of ours ends up with, so that pods and daemons that
-// ask for them may be planned.
-const (
-	labelRegistered  = "karpenter.sh/registered"
-	labelInitialized = "karpenter.sh/initialized"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 // labelCompiler collects the labels that rules look at and numbers their values. It
@@ -20,18 +14,21 @@ const (
 type labelCompiler struct {
 	// labels is what is being compiled.
 	labels LabelIndex
-	// named are the values that rules name, per key, sorted once all rules are read.
-	named [][]string
-	// asked are the keys that pods and daemons ask for, not only NodePools.
-	asked map[string]bool
+	// named are the values that rules name, per key, sorted once all rules are read; their
+	// numbers hold until then.
+	named []dict
+	// asked are the labels that pods and daemons ask for, not only NodePools.
+	asked map[string]*askedLabel
+	// demands are what pods ask of labels, each of a class or of an alternative of one.
+	demands []model.Requirements
 }
 
 // newLabelCompiler collects the keys that requirements and topology terms mention.
 func newLabelCompiler(p *model.Problem) *labelCompiler {
-	l := &labelCompiler{}
+	l := &labelCompiler{asked: map[string]*askedLabel{}}
 	l.labels.index = map[string]int{}
 	for _, key := range []string{model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelNodePool} {
-		l.key(key)
+		l.ask(key)
 	}
 	for i := range p.Pools {
 		for d := range p.Pools[i].Daemons {
@@ -45,15 +42,14 @@ func newLabelCompiler(p *model.Problem) *labelCompiler {
 	}
 	for i := range p.Shapes {
 		for t := range p.Shapes[i].AntiAffinity {
-			l.key(p.Shapes[i].AntiAffinity[t].TopologyKey)
+			l.domain(p.Shapes[i].AntiAffinity[t].TopologyKey)
 		}
 	}
-	l.asked = make(map[string]bool, len(l.labels.keys))
-	for _, key := range l.labels.keys {
-		l.asked[key] = true
+	for _, rules := range classRules(p) {
+		l.demands = append(l.demands, rules.Alternatives()...)
 	}
 	for i := range p.Pools {
-		l.mention(p.Pools[i].Requirements)
+		l.mentionPool(p.Pools[i].Requirements)
 		for key := range p.Pools[i].Labels { // order does not matter: sorted below
 			l.key(key)
 		}
@@ -77,28 +73,50 @@ func (l *labelCompiler) mentionClass(c *model.PodClass) {
 		l.mention(pref.Requirements)
 	}
 	for i := range c.Spread {
-		l.key(c.Spread[i].TopologyKey)
+		l.domain(c.Spread[i].TopologyKey)
 	}
 	for i := range c.Affinity {
-		l.key(c.Affinity[i].TopologyKey)
+		l.domain(c.Affinity[i].TopologyKey)
 	}
 	for i := range c.AntiAffinity {
-		l.key(c.AntiAffinity[i].TopologyKey)
+		l.domain(c.AntiAffinity[i].TopologyKey)
 	}
 	for i := range c.Preferences {
-		l.key(c.Preferences[i].Term.TopologyKey)
+		l.domain(c.Preferences[i].Term.TopologyKey)
 	}
 }
 
-// mention collects the keys of requirements and the values that they name.
+// mention collects the keys of what pods or daemons require, and the values that they name.
 func (l *labelCompiler) mention(rs model.Requirements) {
 	for i := range rs {
-		k := l.key(rs[i].Key)
-		for _, v := range rs[i].Values {
-			if !slices.Contains(l.named[k], v) {
-				l.named[k] = append(l.named[k], v)
+		asked := l.ask(rs[i].Key)
+		switch rs[i].Operator {
+		case model.Gt, model.Gte, model.Lt, model.Lte:
+			asked.compared = true
+		default:
+			for _, v := range rs[i].Values {
+				asked.values[v] = true
 			}
 		}
+		l.name(&rs[i])
+	}
+}
+
+// mentionPool is mention for what a NodePool requires.
+func (l *labelCompiler) mentionPool(rs model.Requirements) {
+	for i := range rs {
+		if asked := l.asked[rs[i].Key]; asked != nil && rs[i].MinValues > 0 {
+			asked.compared = true
+		}
+		l.name(&rs[i])
+	}
+}
+
+// name collects the key of a requirement and the values that it names.
+func (l *labelCompiler) name(r *model.Requirement) {
+	k := l.key(r.Key)
+	for _, v := range r.Values {
+		l.named[k].id(v)
 	}
 }
 
@@ -110,16 +128,16 @@ func (l *labelCompiler) key(name string) int {
 	k := len(l.labels.keys)
 	l.labels.index[name] = k
 	l.labels.keys = append(l.labels.keys, name)
-	l.named = append(l.named, nil)
+	l.named = append(l.named, dict{ids: map[string]int32{}})
 	return k
 }
 
 // sortKeys numbers the keys by name, so that the numbering does not depend on
 // the order of any map.
 func (l *labelCompiler) sortKeys() {
-	named := make(map[string][]string, len(l.labels.keys))
+	named := make(map[string]dict, len(l.labels.keys))
 	for k, name := range l.labels.keys {
-		slices.Sort(l.named[k])
+		slices.Sort(l.named[k].names)
 		named[name] = l.named[k]
 	}
 	slices.Sort(l.labels.keys)
@@ -141,31 +159,12 @@ func (l *labelCompiler) addNodes(p *model.Problem) {
 		values := make([]int32, len(p.Nodes))
 		for n := range p.Nodes {
 			values[n] = Absent
-			if v, ok := NodeLabel(&p.Nodes[n], key); ok {
+			if v, ok := noderules.NodeLabel(&p.Nodes[n], key); ok {
 				values[n] = l.labels.dicts[k].id(v)
 			}
 		}
 		l.labels.nodes.values[k] = values
 	}
-}
-
-// NodeLabel is the value of a label that a node carries or will carry once it has
-// joined the cluster: a node that is still on its way lacks some labels that pods may
-// already ask for.
-func NodeLabel(n *model.Node, key string) (string, bool) {
-	if v, ok := n.Labels[key]; ok {
-		return v, true
-	}
-	onItsWay := n.State == model.NodeLaunching || n.State == model.NodeRegistered
-	switch key {
-	case labelRegistered, labelInitialized:
-		return "true", onItsWay
-	case model.LabelHostname:
-		return valueNew, n.State == model.NodeLaunching
-	case model.LabelNodePool:
-		return n.Pool, n.Pool != ""
-	}
-	return "", false
 }
 
 // appendOption records the labels of the next option: those of its offering, and over

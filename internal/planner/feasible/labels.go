@@ -4,19 +4,15 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 // Absent is the value of a label that a node does not carry.
 const Absent = int32(-1)
 
-// Values that stand for something that no requirement can name.
-const (
-	// valueNew is the hostname of a machine that does not exist yet.
-	valueNew = "\x00new"
-	// valueAny is a label value that no rule asks for, where a pool only says
-	// that the label exists.
-	valueAny = "\x00any"
-)
+// valueAny is a label value that no rule asks for, where a pool only says that the label
+// exists. No requirement can name it.
+const valueAny = "\x00any"
 
 // LabelIndex holds the labels of all options and existing nodes as numbers: of the
 // keys that some rule of the problem looks at, and of the values that they have.
@@ -146,7 +142,7 @@ func (l *LabelIndex) ValueName(key int, value int32) (string, bool) {
 		return "", false
 	}
 	name := l.dicts[key].names[value]
-	return name, name != valueAny && name != valueNew
+	return name, name != valueAny && name != noderules.NewHostname
 }
 
 // Matching returns the options whose labels meet all requirements; nil means

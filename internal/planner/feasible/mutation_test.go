@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 // mutations yields changes of single fields below a value: what the path of the
@@ -81,7 +82,7 @@ func richClass() model.PodClass {
 		Requests: model.Resources{1000, 1, 0, 1},
 		PodRules: model.PodRules{
 			NodeRequirements: needs("gen", "5"),
-			NodeAlternatives: []model.Requirements{needs(model.LabelZone, "z1"), needs("tier", "x"), needs(labelRegistered, "true")},
+			NodeAlternatives: []model.Requirements{needs(model.LabelZone, "z1"), needs("tier", "x"), needs(noderules.LabelRegistered, "true")},
 			NodePreferences:  []model.NodePreference{{Weight: 1, Requirements: needs("gen", "5")}},
 			Tolerations:      []model.Toleration{{Key: "gpu", Value: "yes", Effect: model.NoSchedule}},
 			HostPorts:        []model.HostPort{{IP: "10.0.0.1", Port: 80, Protocol: "TCP"}},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
 const (
@@ -38,7 +39,7 @@ func offerings(p *model.Problem, order []int, catalogs []*catalog) int {
 func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	p := k.problem
 	rules := classRules(p)
-	used, hopeless, cloud := make([]bool, len(p.Pools)), make([]bool, len(rules)), NewCloudLabels(p)
+	used, hopeless, cloud := make([]bool, len(p.Pools)), make([]bool, len(rules)), noderules.NewCloudLabels(p)
 	for r := range rules {
 		hopeless[r] = true
 		for _, i := range order {
@@ -91,7 +92,7 @@ func (k *compiler) nameless(pool *model.Pool, cat *catalog) *model.Pool {
 			return false
 		}
 		return r.Key == model.LabelNodePool ||
-			r.MinValues == 0 && !k.labels.asked[r.Key] && !cat.sets[k.labels.labels.KeyIndex(r.Key)]
+			r.MinValues == 0 && k.labels.asked[r.Key] == nil && !cat.sets[k.labels.labels.KeyIndex(r.Key)]
 	}
 	out.Requirements = slices.DeleteFunc(slices.Clone(pool.Requirements), own)
 	return &out
@@ -192,158 +193,16 @@ func spansPools(c *model.PodClass) bool {
 		slices.ContainsFunc(c.Preferences, func(t model.AffinityPreference) bool { return overPools(t.Term) })
 }
 
-// NodeRules are what a class asks of NodePools and nodes.
-type NodeRules struct {
-	tolerations []model.Toleration
-	// alternatives are requirements of which one list must hold.
-	alternatives []model.Requirements
-}
-
-// RulesOf are the rules of a class.
-func RulesOf(c *model.PodClass) NodeRules {
-	rules := NodeRules{tolerations: c.Tolerations, alternatives: []model.Requirements{c.NodeRequirements}}
-	if len(c.NodeAlternatives) > 0 {
-		rules.alternatives = nil
-		for _, rs := range c.NodeAlternatives {
-			rules.alternatives = append(rules.alternatives, slices.Concat(c.NodeRequirements, rs))
-		}
-	}
-	return rules
-}
-
-// Key is the same for equal rules alone.
-func (r *NodeRules) Key() string { return string(model.AppendKey(nil, r)) }
-
 // classRules are the different rules of all classes, in the order of their first classes.
-func classRules(p *model.Problem) []NodeRules {
-	var out []NodeRules
+func classRules(p *model.Problem) []noderules.Rules {
+	var out []noderules.Rules
 	seen := map[string]bool{}
 	for i := range p.Classes {
-		rules := RulesOf(&p.Classes[i])
+		rules := noderules.Of(&p.Classes[i])
 		if key := rules.Key(); !seen[key] {
 			seen[key] = true
 			out = append(out, rules)
 		}
 	}
 	return out
-}
-
-// Admits reports whether a pool may suit; where it is unsure, it says so.
-func (r *NodeRules) Admits(pool *model.Pool, cloud *CloudLabels) bool {
-	if model.Untolerated(pool.Taints, r.tolerations) != nil {
-		return false
-	}
-	return slices.ContainsFunc(r.alternatives, func(asked model.Requirements) bool {
-		return !slices.ContainsFunc(asked, func(a model.Requirement) bool { return cloud.excludes(pool, &a) })
-	})
-}
-
-// AdmitsNode reports whether a node may suit.
-func (r *NodeRules) AdmitsNode(n *model.Node) bool {
-	if model.Untolerated(n.Taints, r.tolerations) != nil {
-		return false
-	}
-	return slices.ContainsFunc(r.alternatives, func(asked model.Requirements) bool {
-		return !slices.ContainsFunc(asked, func(a model.Requirement) bool {
-			value, present := NodeLabel(n, a.Key)
-			return !a.Matches(value, present)
-		})
-	})
-}
-
-// Without are the rules without tolerations (every taint is tolerated then) or without
-// requirements.
-func (r *NodeRules) Without(taints, requirements bool) NodeRules {
-	out := *r
-	if taints {
-		out.tolerations = []model.Toleration{{Exists: true}}
-	}
-	if requirements {
-		out.alternatives = []model.Requirements{nil}
-	}
-	return out
-}
-
-// Demanded calls yield for each requirement that must hold in any case.
-func (r *NodeRules) Demanded(yield func(*model.Requirement)) {
-	if len(r.alternatives) == 1 {
-		r.Asked(yield)
-	}
-}
-
-// Asked calls yield for each requirement of the rules.
-func (r *NodeRules) Asked(yield func(*model.Requirement)) {
-	for _, rs := range r.alternatives {
-		for i := range rs {
-			yield(&rs[i])
-		}
-	}
-}
-
-// CloudLabels knows which labels the cloud gives to machines.
-type CloudLabels struct {
-	problem *model.Problem
-	known   map[cloudLabel]bool
-}
-
-// cloudLabel is a label and a catalogue, by index in Problem.Catalogs.
-type cloudLabel struct {
-	catalog int
-	key     string
-}
-
-// NewCloudLabels returns what is known of the catalogues of a problem.
-func NewCloudLabels(p *model.Problem) *CloudLabels { return &CloudLabels{p, map[cloudLabel]bool{}} }
-
-// decides reports whether the cloud may give a label to machines of a pool, with whatever
-// value.
-func (c *CloudLabels) decides(pool *model.Pool, key string) bool {
-	if pool.Catalog < 0 || pool.Catalog >= len(c.problem.Catalogs) {
-		return true
-	}
-	label := cloudLabel{pool.Catalog, key}
-	found, known := c.known[label]
-	if !known {
-		catalog := &c.problem.Catalogs[pool.Catalog]
-		found = slices.Contains(cloudKeys, key) || slices.Contains(catalog.LabelKeys, key) ||
-			slices.ContainsFunc(catalog.InstanceTypes, func(t model.InstanceType) bool { return carries(&t, key) })
-		c.known[label] = found
-	}
-	return found
-}
-
-// carries reports whether a machine of a type may have a label.
-func carries(t *model.InstanceType, key string) bool {
-	_, set := t.Labels[key]
-	_, left := t.Choices[key]
-	return set || left || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool {
-		_, set := o.Labels[key]
-		return set
-	})
-}
-
-// excludes reports whether no machine of a pool meets what is asked of a label: no value that
-// the pool allows does, or no machine of it has the label.
-func (c *CloudLabels) excludes(pool *model.Pool, asked *model.Requirement) bool {
-	switch asked.Key {
-	case model.LabelNodePool:
-		return !asked.Matches(pool.Name, true)
-	case model.LabelHostname, labelRegistered, labelInitialized:
-		return false
-	}
-	mentioned := false
-	for i := range pool.Requirements {
-		own := &pool.Requirements[i]
-		if own.Key != asked.Key {
-			continue
-		}
-		mentioned = true
-		if own.Operator == model.In && !slices.ContainsFunc(own.Values, func(v string) bool { return asked.Matches(v, true) }) {
-			return true
-		}
-	}
-	if _, labelled := pool.Labels[asked.Key]; mentioned || labelled || c.decides(pool, asked.Key) {
-		return false
-	}
-	return !asked.Matches("", false)
 }

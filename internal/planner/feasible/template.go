@@ -1,14 +1,16 @@
 package feasible
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
-// maxChoices bounds the combinations of open labels per pool and instance
-// type; beyond it the later combinations are not offered.
+// maxChoices is how many combinations of open labels are offered per pool and instance
+// type. Beyond it those are that pods ask for, and others up to so many.
 const maxChoices = 256
 
 // unset says that a label is not fixed by a pool or a choice: the instance type and
@@ -44,9 +46,12 @@ type template struct {
 	fixed []int32
 	// reqs are the pool's requirements, and its labels as requirements.
 	reqs model.Requirements
-	// common are the combinations of the labels that the pool leaves open, once
-	// they are known.
-	common []choice
+	// last are the combinations of the labels that were open last, which most instance types
+	// share; commonly those that the pool leaves open.
+	last struct {
+		open    []openKey
+		choices []choice
+	}
 }
 
 // keyTable is one requirement on a key, answered for every value: entry 0 is the answer
@@ -79,16 +84,17 @@ func (l *labelCompiler) forPool(pool *model.Pool, cat *catalog) *template {
 		case model.LabelNodePool:
 			t.fixed[k] = l.labels.dicts[k].id(pool.Name)
 		case model.LabelHostname:
-			t.fixed[k] = l.labels.dicts[k].id(valueNew)
-		case labelRegistered, labelInitialized:
+			t.fixed[k] = l.labels.dicts[k].id(noderules.NewHostname)
+		case noderules.LabelRegistered, noderules.LabelInitialized:
 			t.fixed[k] = l.labels.dicts[k].id("true")
 		}
 	}
 	for k, key := range l.labels.keys {
 		if t.fixed[k] == unset && !cat.sets[k] && mentions(t.reqs, key) {
-			t.open = append(t.open, openKey{k, l.openValues(k, t.reqs)})
+			values := l.openValues(k, t.reqs)
+			t.open = append(t.open, openKey{k, l.useful(k, values)})
 			l.labels.picked[k] = true
-			l.labels.varies[k] = l.labels.varies[k] || len(t.open[len(t.open)-1].values) > 1
+			l.labels.varies[k] = l.labels.varies[k] || len(values) > 1
 		}
 	}
 	for _, r := range t.reqs {
@@ -104,22 +110,28 @@ func mentions(rs model.Requirements, key string) bool {
 }
 
 // openValues lists the values that a pool's own label may take: those that
-// some rule names and the pool allows, and one that no rule names.
+// some rule names and the pool allows, and one that no rule names. Of values that NodePools
+// alone name, which are alike to all pods, there is the first.
 func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 	key := l.labels.keys[k]
-	allowed := func(v string, present bool) bool {
-		for _, r := range reqs {
-			if r.Key == key && !r.Matches(v, present) {
-				return false
-			}
+	var meet []func(value string, present bool) bool
+	for _, r := range reqs {
+		if r.Key == key {
+			meet = append(meet, r.Matcher())
 		}
-		return true
 	}
+	allowed := func(v string, present bool) bool {
+		return !slices.ContainsFunc(meet, func(meets func(string, bool) bool) bool { return !meets(v, present) })
+	}
+	asked, unasked := l.asked[key], false
 	var values []int32
-	for _, v := range l.named[k] {
-		if allowed(v, true) {
-			values = append(values, l.labels.dicts[k].id(v))
+	for _, v := range l.named[k].names {
+		alike := asked == nil || !asked.compared && !asked.values[v]
+		if alike && unasked || !allowed(v, true) {
+			continue
 		}
+		unasked = unasked || alike
+		values = append(values, l.labels.dicts[k].id(v))
 	}
 	if allowed("", false) {
 		return append(values, Absent)
@@ -149,39 +161,105 @@ func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 
 // choices lists the combinations of open labels for one instance type.
 func (l *labelCompiler) choices(t *template, ct *catalogType) []choice {
-	if t.common == nil {
-		t.common = t.combine([]choice{{set: t.fixed, template: t}}, t.open)
-	}
-	var open []openKey
+	open := slices.Clip(t.open)
 	for _, o := range ct.open {
 		if t.fixed[o.key] != unset {
 			continue
 		}
-		var allowed []int32
+		allowed := openKey{key: o.key}
 		for _, v := range o.values {
 			if tablesAdmit(t.tables, o.key, v) {
-				allowed = append(allowed, v)
+				allowed.values = append(allowed.values, v)
 			}
 		}
-		open = append(open, openKey{o.key, allowed})
+		open = append(open, allowed)
 	}
-	return t.combine(t.common, open)
+	same := func(a, b openKey) bool { return a.key == b.key && slices.Equal(a.values, b.values) }
+	if t.last.choices == nil || !slices.EqualFunc(t.last.open, open, same) {
+		t.last.open, t.last.choices = open, l.combine(t, open)
+	}
+	return t.last.choices
 }
 
-// combine is every choice with every value of the open labels.
-func (t *template) combine(out []choice, open []openKey) []choice {
+// combine lists the combinations of open labels: all of them, or where these are too many
+// those that pods ask for, and as many others as may be.
+func (l *labelCompiler) combine(t *template, open []openKey) []choice {
+	ways := waysOf(open)
+	if ways <= maxChoices {
+		return t.product(open, ways)
+	}
+	var out []choice
+	seen := map[string]bool{}
+	add := func(c choice) {
+		if key := fmt.Sprint(c.set); !seen[key] {
+			seen[key] = true
+			out = append(out, c)
+		}
+	}
+	for _, rs := range l.demands {
+		if c, met := l.meeting(t, open, rs); met {
+			add(c)
+		}
+	}
+	for _, c := range t.product(open, maxChoices) {
+		if len(out) < maxChoices {
+			add(c)
+		}
+	}
+	return out
+}
+
+// waysOf is how many combinations open labels have; beyond a number that no machine has it is
+// that number.
+func waysOf(open []openKey) int {
+	ways := 1
+	for _, o := range open {
+		ways = min(ways*len(o.values), 1<<40)
+	}
+	return ways
+}
+
+// product is the first combinations of open labels, at most so many.
+func (t *template) product(open []openKey, most int) []choice {
+	out := []choice{{set: t.fixed, template: t}}
 	for _, o := range open {
 		var next []choice
 		for _, c := range out {
-			for _, v := range o.values {
-				set := slices.Clone(c.set)
-				set[o.key] = v
-				next = append(next, choice{set: set, template: t})
+			for _, v := range o.values[:min(len(o.values), most-len(next))] {
+				next = append(next, c.with(o.key, v))
 			}
 		}
-		out = next[:min(len(next), maxChoices)]
+		out = next
 	}
 	return out
+}
+
+// with is the choice with another label fixed.
+func (c choice) with(key int, value int32) choice {
+	set := slices.Clone(c.set)
+	set[key] = value
+	return choice{set: set, template: c.template}
+}
+
+// meeting is the first combination of open labels that meets requirements.
+func (l *labelCompiler) meeting(t *template, open []openKey, rs model.Requirements) (choice, bool) {
+	out := choice{set: slices.Clone(t.fixed), template: t}
+	for _, o := range open {
+		name := l.labels.keys[o.key]
+		meets := func(v int32) bool {
+			text := ""
+			if v != Absent {
+				text = l.labels.dicts[o.key].names[v]
+			}
+			return !slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == name && !r.Matches(text, v != Absent) })
+		}
+		i := slices.IndexFunc(o.values, meets)
+		if i < 0 {
+			return out, false
+		}
+		out.set[o.key] = o.values[i]
+	}
+	return out, true
 }
 
 // tablesAdmit reports whether a value meets the requirements on its key.
@@ -196,12 +274,12 @@ func tablesAdmit(tables []keyTable, key int, value int32) bool {
 
 // options is how many options of a catalogue a pool has, if its types leave nothing
 // to the buyer.
-func (t *template) options(cat *catalog) int {
-	n, ways, c := 0, 1, choice{set: slices.Clone(t.fixed), template: t}
+func (l *labelCompiler) options(t *template, cat *catalog) int {
+	n, c := 0, choice{set: slices.Clone(t.fixed), template: t}
 	for _, o := range t.open {
 		c.set[o.key] = Absent // whatever it is, it is one that the pool admits
-		ways = min(ways*len(o.values), maxChoices)
 	}
+	ways := min(waysOf(t.open), max(maxChoices, len(l.demands)))
 	for i := range cat.types {
 		for o := range cat.types[i].offerings {
 			if co := &cat.types[i].offerings[o]; !co.invalid && c.admits(co.values) {

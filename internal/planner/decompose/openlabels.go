@@ -1,0 +1,104 @@
+package decompose
+
+import (
+	"math"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
+)
+
+// openLabels are labels of which NodePools leave the value to their machines: since a machine
+// has one value, classes that ask for different ones share none. They share the NodePool's
+// limits ([Suffices]).
+type openLabels struct {
+	// of is the label by NodePool: of those that it leaves open the one of which classes name
+	// the most values. It is empty where they name none, or one.
+	of []string
+	// values bounds how many values classes name, by NodePool; 1 where of is empty.
+	values []int
+}
+
+// newOpenLabels looks at the labels that NodePools require, unless the cloud decides them. Of a
+// heavier NodePool with limits all machines belong together: where other classes have used up
+// its limits, a class may go to a lighter and cheaper one, which no bound of a part knows.
+func newOpenLabels(p *model.Problem) *openLabels {
+	named := map[string]map[string]bool{} // values by label
+	for c := range p.Classes {
+		rules := noderules.Of(&p.Classes[c])
+		rules.Demanded(func(asked *model.Requirement) {
+			if asked.Operator != model.In || asked.Key == model.LabelNodePool {
+				return
+			}
+			if named[asked.Key] == nil {
+				named[asked.Key] = map[string]bool{}
+			}
+			for _, v := range asked.Values {
+				named[asked.Key][v] = true
+			}
+		})
+	}
+	o, cloud := &openLabels{make([]string, len(p.Pools)), make([]int, len(p.Pools))}, noderules.NewCloudLabels(p)
+	lightest := math.MaxInt
+	for i := range p.Pools {
+		lightest = min(lightest, p.Pools[i].Weight)
+	}
+	for i := range p.Pools {
+		pool := &p.Pools[i]
+		o.values[i] = 1
+		if limited(pool) && pool.Weight > lightest {
+			continue
+		}
+		for r := range pool.Requirements {
+			own := &pool.Requirements[r]
+			if n := admitted(own, named[own.Key]); n > o.values[i] && !cloud.Decides(pool, own.Key) {
+				o.of[i], o.values[i] = own.Key, n
+			}
+		}
+	}
+	return o
+}
+
+// limited reports whether a NodePool has limits.
+func limited(pool *model.Pool) bool {
+	return len(pool.Limits) > 0 || pool.NodeLimit >= 0 || pool.CostLimit != nil
+}
+
+// admitted bounds how many of the named values a NodePool's requirement admits.
+func admitted(own *model.Requirement, named map[string]bool) int {
+	if own.Operator != model.In {
+		return len(named)
+	}
+	n := 0
+	for _, v := range own.Values {
+		if named[v] {
+			n++
+		}
+	}
+	return n
+}
+
+// valuesOf are the values of a label that rules ask for, nil where they admit any other.
+func valuesOf(rules *noderules.Rules, label string) (values []string) {
+	rules.Demanded(func(asked *model.Requirement) {
+		if asked.Key == label && asked.Operator == model.In && values == nil {
+			values = asked.Values
+		}
+	})
+	return values
+}
+
+// cell is the machines of a NodePool, by index in the problem, with a value of its open label.
+type cell struct {
+	pool  int
+	value string
+}
+
+// cells numbers cells, in the order in which they are met.
+type cells struct {
+	numbers map[cell]int
+	all     []cell
+	// joined are the NodePools on whose machines some class does not mind the value.
+	joined map[int]bool
+}
+
+func newCells() *cells { return &cells{numbers: map[cell]int{}, joined: map[int]bool{}} }
