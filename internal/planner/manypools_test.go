@@ -61,6 +61,26 @@ func TestPlanOfManyNodePoolsIsThatOfThoseInUse(t *testing.T) {
 	}
 }
 
+// Where tenants may use a NodePool for all, too, the plan is the one that it alone would give.
+func TestPlanOfTenantsBesideOneForAllIsThatOfTheOne(t *testing.T) {
+	problem := func(tenants int) *model.Problem {
+		p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+		for i := range tenants {
+			p.Pools = append(p.Pools, tenant(i))
+		}
+		p.Pools = append(p.Pools, model.Pool{Name: "for-all", NodeLimit: -1})
+		for i := range 60 {
+			p.Classes = append(p.Classes, ofTenant(i, 3, 1500))
+		}
+		return p
+	}
+	many, one := Solve(problem(60)), Solve(problem(0))
+	if many.Cost != one.Cost || len(many.NewNodes) != len(one.NewNodes) || len(many.Unschedulable) != 0 {
+		t.Errorf("got %d nodes for %s and %d classes left, want %d for %s", len(many.NewNodes), many.Cost, len(many.Unschedulable),
+			len(one.NewNodes), one.Cost)
+	}
+}
+
 // NodePools that offer the same are one in planning, until limits tell them apart: the plan
 // costs what that of a single NodePool costs, and buys beyond no limit.
 func TestPlanOfNodePoolsThatOfferTheSameIsThatOfOne(t *testing.T) {

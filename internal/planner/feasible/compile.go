@@ -31,8 +31,8 @@ type compiler struct {
 	// rejected and poolErrors are what is wrong with the problem, as far as it is read.
 	rejected   []model.Rejection
 	poolErrors map[int]string
-	// unused and alike are the valid pools that are left out: those that no class can use,
-	// and by the pool that stands for them those that offer the same.
+	// unused and alike are the valid pools that are left out: those that no class needs, and by
+	// the pool that stands for them those that offer the same to all classes.
 	unused []int
 	alike  map[int][]int
 }

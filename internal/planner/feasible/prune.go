@@ -35,33 +35,34 @@ func offerings(p *model.Problem, order []int, catalogs []*catalog) int {
 // cannot keep pods from it. What is left out is noted in unused and alike.
 //
 // What is left out changes no cost: with a pool's alternative every machine can be bought
-// from the first one, and ties between pools break by weight and name in any case.
+// from the one that stands for it. Ties between pools break by weight and name in any case.
 func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	p := k.problem
 	rules := classRules(p)
-	used, hopeless, cloud := make([]bool, len(p.Pools)), make([]bool, len(rules)), noderules.NewCloudLabels(p)
-	for r := range rules {
-		hopeless[r] = true
-		for _, i := range order {
+	admitted, hopeless, cloud := make([]Set, len(p.Pools)), Full(len(rules)), noderules.NewCloudLabels(p)
+	for _, i := range order {
+		admitted[i] = NewSet(len(rules))
+		for r := range rules {
 			if rules[r].Admits(&p.Pools[i], cloud) {
-				used[i], hopeless[r] = true, false
+				admitted[i].Add(r)
+				hopeless.Remove(r)
 			}
 		}
 	}
-	if !slices.Contains(hopeless, true) {
+	if !hopeless.Any() {
 		spare = 0
 	}
 	named, most := newNamedPools(p), newMostPurchases(p, k.dims.Axes)
 	k.unused, k.alike = nil, map[int][]int{}
 	first := map[string]int{} // the first pool with an offer
-	var out []int
+	var out, unnamed []int
 	for _, i := range order {
 		pool := &p.Pools[i]
-		switch {
-		case !used[i] && spare <= 0:
+		switch used := admitted[i].Any(); {
+		case !used && spare <= 0:
 			k.unused = append(k.unused, i)
 			continue
-		case !used[i]:
+		case !used:
 			spare--
 		case !named.each && !named.names[pool.Name] && !most.mayReachLimit(pool):
 			offer := string(model.AppendKey(nil, k.nameless(pool, catalogs[pool.Catalog])))
@@ -70,10 +71,56 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 				continue
 			}
 			first[offer] = i
+			unnamed = append(unnamed, i)
 		}
 		out = append(out, i)
 	}
-	return out
+	return k.dropClosed(out, unnamed, catalogs, admitted)
+}
+
+// dropClosed drops NodePools that offer what another one offers to more classes: their taints
+// keep some from them. Candidates may stand for others and be stood for.
+func (k *compiler) dropClosed(order, candidates []int, catalogs []*catalog, admitted []Set) []int {
+	p := k.problem
+	open := map[string]int{} // the pool with an offer that admits the most
+	offers := make(map[int]string, len(candidates))
+	for _, i := range candidates {
+		pool := *k.nameless(&p.Pools[i], catalogs[p.Pools[i].Catalog])
+		pool.Daemons = slices.DeleteFunc(slices.Clone(pool.Daemons), func(d model.Daemon) bool {
+			return model.Untolerated(pool.Taints, d.Tolerations) != nil
+		})
+		pool.Taints = nil
+		offers[i] = string(model.AppendKey(nil, &pool))
+		if prefersOthers(&p.Pools[i]) {
+			continue
+		}
+		if best, known := open[offers[i]]; !known || admitted[i].Count() > admitted[best].Count() {
+			open[offers[i]] = i
+		}
+	}
+	closed := func(i int) bool {
+		offer, candidate := offers[i]
+		best, known := open[offer]
+		if !candidate || !known || best == i {
+			return false
+		}
+		beyond := admitted[i].Clone()
+		beyond.AndNot(admitted[best])
+		return !beyond.Any()
+	}
+	for _, i := range order {
+		if closed(i) {
+			k.unused = append(append(k.unused, i), k.alike[i]...)
+			delete(k.alike, i)
+		}
+	}
+	slices.Sort(k.unused)
+	return slices.DeleteFunc(order, closed)
+}
+
+// prefersOthers reports whether pods that tolerate a pool's taints had rather not use it.
+func prefersOthers(pool *model.Pool) bool {
+	return slices.ContainsFunc(pool.Taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 }
 
 // nameless is a pool without what is its own alone: its name, limits, and labels that

@@ -51,7 +51,7 @@ func TestNodePoolsThatNoClassCanUseAreLeftOut(t *testing.T) {
 		want    string
 	}{
 		"taints":                 {[]model.Pool{tainted, soft}, nil, []model.PodClass{asking()}, "soft"},
-		"tolerated taints":       {[]model.Pool{tainted, soft}, nil, []model.PodClass{tolerant}, "soft tainted"},
+		"tolerated taints":       {[]model.Pool{tainted, soft}, nil, []model.PodClass{tolerant}, "tainted"},
 		"a label":                {teams, nil, []model.PodClass{asking(in("team", "b"))}, "b bc"},
 		"the absence of a value": {teams, nil, []model.PodClass{notB}, "a any bc"},
 		"alternatives":           {teams, nil, []model.PodClass{either}, "b bc"},
@@ -150,5 +150,65 @@ func TestSomeNodePoolsStayToExplain(t *testing.T) {
 	got := strings.Fields(names)
 	if len(got) != explainingPools+1 || !slices.Contains(got, "t3") {
 		t.Errorf("got %v, want t3 and %d others", got, explainingPools)
+	}
+}
+
+// A NodePool that keeps pods out by taints is not needed where another one offers the same to
+// more of them.
+func TestNodePoolsThatOfferTheSameToFewerPodsAreLeftOut(t *testing.T) {
+	taint := func(key string) model.Taint { return model.Taint{Key: key, Effect: model.NoSchedule} }
+	tainted := func(name string, change func(*model.Pool), keys ...string) model.Pool {
+		p := named(name)
+		for _, key := range keys {
+			p.Taints = append(p.Taints, taint(key))
+		}
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	tolerating := func(keys ...string) model.PodClass {
+		c := asking()
+		c.Pods = make([]model.PodRef, 2)
+		for _, key := range keys {
+			c.Tolerations = append(c.Tolerations, model.Toleration{Key: key, Exists: true})
+		}
+		return c
+	}
+	heavy := func(p *model.Pool) { p.Weight = 1 }
+	limited := func(p *model.Pool) { p.NodeLimit = 1 }
+	soft := func(p *model.Pool) {
+		p.Taints = append(p.Taints, model.Taint{Key: "soft", Effect: model.PreferNoSchedule})
+	}
+	daemon := func(tolerations ...model.Toleration) func(p *model.Pool) {
+		return func(p *model.Pool) { p.Daemons = []model.Daemon{{Name: "logs", Tolerations: tolerations}} }
+	}
+	everywhere := daemon(model.Toleration{Exists: true})
+	byName := tolerating("a")
+	byName.NodeRequirements = model.Requirements{in(model.LabelNodePool, "a")}
+	both := []model.PodClass{tolerating("a"), tolerating("b")}
+	for name, c := range map[string]struct {
+		pools   []model.Pool
+		classes []model.PodClass
+		want    string
+	}{
+		"one for all":                    {[]model.Pool{tainted("a", nil, "a"), tainted("b", nil, "b"), named("general")}, both, "general"},
+		"none for all":                   {[]model.Pool{tainted("a", nil, "a"), tainted("b", nil, "b")}, both, "a b"},
+		"one for more":                   {[]model.Pool{tainted("a", nil, "a"), tainted("ab", nil, "a", "b")}, []model.PodClass{tolerating("a", "b"), tolerating("a")}, "a"},
+		"a heavier one":                  {[]model.Pool{tainted("a", heavy, "a"), named("general")}, both, "a general"},
+		"one that may be used up":        {[]model.Pool{tainted("a", nil, "a"), tainted("general", limited)}, both, "a general"},
+		"one that pods had rather avoid": {[]model.Pool{tainted("a", nil, "a"), tainted("general", soft)}, both, "a general"},
+		"one that pods name":             {[]model.Pool{tainted("a", nil, "a"), named("general")}, append(both, byName), "a general"},
+		"one with more DaemonSets":       {[]model.Pool{tainted("a", daemon(), "a"), tainted("general", daemon())}, both, "a general"},
+		"one with the same DaemonSets":   {[]model.Pool{tainted("a", everywhere, "a"), tainted("general", everywhere)}, both, "general"},
+	} {
+		catalog := model.Catalog{InstanceTypes: []model.InstanceType{{Name: "d8", Capacity: model.Resources{8000, 1 << 30, 0, 110}}}}
+		got, k := pruned(&model.Problem{Pools: c.pools, Classes: c.classes, Catalogs: []model.Catalog{catalog}}, 0)
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+		if left := len(c.pools) - len(strings.Fields(got)); len(k.unused) != left {
+			t.Errorf("%s: %d NodePools are noted, want %d", name, len(k.unused), left)
+		}
 	}
 }

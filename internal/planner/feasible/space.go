@@ -35,8 +35,9 @@ type Space struct {
 	Rejected []model.Rejection
 	// PoolErrors holds the same for pools, by index in Problem.Pools.
 	PoolErrors map[int]string
-	// Unused are the valid pools that are left out because no class can use them, by index
-	// in Problem.Pools (see [Space.Whole]).
+	// Unused are the valid pools that are left out because no class needs them: it can use
+	// none of them, or what they offer another pool offers, too. They are indices in
+	// Problem.Pools (see [Space.Whole]).
 	Unused []int
 
 	// nodeFree is [Space.NodeFree] by index in Problem.Nodes.
