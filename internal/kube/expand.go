@@ -23,9 +23,10 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// MaxExpandedPods is the most pods that Expand makes of one workload: more is a
-// mistake in the file.
-const MaxExpandedPods = 1_000_000
+// MaxExpandedPods is the most pods that Expand makes of all workloads together: more is a
+// mistake in the files, since Kubernetes says that clusters have 150,000 pods at most
+// (Considerations for large clusters).
+const MaxExpandedPods = 200_000
 
 // Expanded are the objects of files as a cluster would hold them.
 type Expanded struct {
@@ -128,6 +129,17 @@ type expander struct {
 	// unknown are the classes, by kind and name, which pods name and the input lacks.
 	unknown map[string]bool
 	order   int
+	// made counts the pods that were made.
+	made int
+}
+
+// make counts pods that are about to be made, unless they are too many.
+func (e *expander) make(n int) error {
+	if e.made+n > MaxExpandedPods {
+		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together", n, e.made, MaxExpandedPods)
+	}
+	e.made += n
+	return nil
 }
 
 // priorities are the values of PriorityClasses by name, and the one of pods that name none.
@@ -332,7 +344,9 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 				numbers = append(numbers, fmt.Sprintf("%d-%d", i, n))
 			}
 		}
-		e.addNumbered(u, kind, numbers[:e.withinTemplate(u, kind, template, len(numbers))], template)
+		if err := e.addNumbered(u, kind, numbers[:e.withinTemplate(u, kind, template, len(numbers))], template); err != nil {
+			return fmt.Errorf("%s: %w", t.path, err)
+		}
 	}
 	if len(templates.unclear) > 0 {
 		return fmt.Errorf("its pods are not planned for, as nap cannot tell them from %s; give the objects that it makes, or its pods",
@@ -377,8 +391,7 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 		return err
 	}
 	numbers := numbersTo(have, replicas)
-	e.addNumbered(o, kind, numbers[:e.withinTemplate(o, kind, template, len(numbers))], template)
-	return nil
+	return e.addNumbered(o, kind, numbers[:e.withinTemplate(o, kind, template, len(numbers))], template)
 }
 
 func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
@@ -397,7 +410,11 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 			names = append(names, name)
 		}
 	}
-	for _, name := range names[:e.withinTemplate(o, "StatefulSet", template, len(names))] {
+	names = names[:e.withinTemplate(o, "StatefulSet", template, len(names))]
+	if err := e.make(len(names)); err != nil {
+		return err
+	}
+	for _, name := range names {
 		pod := podFrom(o, "StatefulSet", name, template)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -282,5 +283,29 @@ func TestExpandPrioritiesOfClasses(t *testing.T) {
 	want := map[string]int32{"a": 1000, "b": 5, "d": 2_000_001_000}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("priorities differ (-want +got):\n%s", diff)
+	}
+}
+
+// Files ask for no more pods than a cluster has; workloads within that are planned.
+func TestExpandMakesNoMorePodsThanClustersHave(t *testing.T) {
+	const template = `{spec: {containers: [{name: c}]}}`
+	deployment := func(name string, replicas int) string {
+		return fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {replicas: %d, template: %s}}\n---\n", name, replicas, template)
+	}
+	set := strings.Replace(strings.Replace(deployment("set", 3), "Deployment", "StatefulSet", 1), "{name: set}", "{name: set, namespace: x}", 1)
+	manifests, err := Decode(strings.NewReader(deployment("first", MaxExpandedPods-2)+deployment("late", 3)+set+deployment("last", 2)), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, pods := Expand(manifests), 0
+	for _, o := range out.Objects {
+		if _, is := o.(*corev1.Pod); is {
+			pods++
+		}
+	}
+	want := "asks for 3 pods beside the 199998 of other workloads, allowed: 200000 of all workloads together"
+	if pods != MaxExpandedPods || len(out.Problems) != 2 || !strings.Contains(out.Problems[0].Error(), "late: "+want) ||
+		!strings.Contains(out.Problems[1].Error(), "set: "+want) {
+		t.Errorf("%d pods, problems %v", pods, out.Problems)
 	}
 }

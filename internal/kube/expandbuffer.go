@@ -77,8 +77,7 @@ func (b *bufferExpander) add(buffer *api.CapacityBuffer) error {
 	for i := range numbers {
 		numbers[i] = fmt.Sprintf("buffer-%d", i+1)
 	}
-	b.e.addNumbered(buffer, bufferKind, numbers, template)
-	return nil
+	return b.e.addNumbered(buffer, bufferKind, numbers, template)
 }
 
 // shape is what a buffer's pods are like, and how many pods the workload wants that it

@@ -39,9 +39,13 @@ func ordinalName(s *appsv1.StatefulSet, place int) string {
 	return fmt.Sprintf("%s-%d", s.Name, place)
 }
 
-// addNumbered adds pods of a workload that are named after it and numbered. Where a pod has one
+// addNumbered adds pods of a workload that are named after it and numbered, unless they are too
+// many. Where a pod has one
 // of these names, all of the workload's have its kind in their names, too.
-func (e *expander) addNumbered(o client.Object, kind string, numbers []string, template *corev1.PodTemplateSpec) {
+func (e *expander) addNumbered(o client.Object, kind string, numbers []string, template *corev1.PodTemplateSpec) error {
+	if err := e.make(len(numbers)); err != nil {
+		return err
+	}
 	prefix := o.GetName() + "-"
 	taken := func(number string) bool {
 		_, taken := e.names[client.ObjectKey{Namespace: o.GetNamespace(), Name: prefix + number}]
@@ -54,6 +58,7 @@ func (e *expander) addNumbered(o client.Object, kind string, numbers []string, t
 		e.names[client.ObjectKey{Namespace: o.GetNamespace(), Name: prefix + number}] = nil
 		e.addPod(podFrom(o, kind, prefix+number, template))
 	}
+	return nil
 }
 
 // numbersTo are the numbers from one up to another, which is left out, as texts that sort as

@@ -127,14 +127,18 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 	offline.SetSKUs(prices.SKUs())
 	s.Excluded = func(size string) string { return offline.For(DefaultNodeClass("")).WhyExcluded(size) }
 	s.Unknown = func(size string) bool { _, _, err := SizeAndFamily(size); return err != nil }
+	ofKind := map[*instancetype.Built]*fleet.Catalog{} // node classes that differ in nothing that matters share one
 	s.byClass = func(name string) *fleet.Catalog {
 		class := classes[name]
 		if class == nil {
 			class = DefaultNodeClass(name)
 		}
-		built := offline.For(class).Catalog
-		types := prices.Book.Beyond(built.InstanceTypes)
-		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.LabelKeys, Quotas: quotas}
+		built := offline.For(class)
+		if ofKind[built] == nil {
+			types := prices.Book.Beyond(built.Catalog.InstanceTypes)
+			ofKind[built] = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.Catalog.LabelKeys, Quotas: quotas}
+		}
+		return ofKind[built]
 	}
 	return s, nil
 }
