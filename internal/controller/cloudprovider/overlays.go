@@ -3,7 +3,7 @@ package cloudprovider
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,13 +16,15 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube/nodeoverlay"
 )
 
-// overlays remembers what NodeOverlays made of catalogues: plans ask for it often, and
-// overlays, NodePools and catalogues change seldom. It is safe for concurrent use.
+// overlays remembers what NodeOverlays made of catalogues: plans ask for it of each NodePool,
+// and overlays, NodePools and catalogues change seldom. It is safe for concurrent use.
 type overlays struct {
 	mu sync.Mutex
-	// overlays and pools are what result was evaluated from.
+	// overlays, pools and catalogs are what result was evaluated from. The catalogues are by
+	// NodePool; NodePools without a node class have none.
 	overlays []v1alpha1.NodeOverlay
-	pools    []nodeoverlay.Pool
+	pools    []karpv1.NodePool
+	catalogs map[string]*fleet.Catalog
 	result   *nodeoverlay.Result
 }
 
@@ -35,20 +37,37 @@ func (c *catalogs) overlaid(ctx context.Context, nodePool string, built *instanc
 	if c.overlays == nil {
 		return plain, nil
 	}
-	list := &v1alpha1.NodeOverlayList{}
-	if err := c.classes.kube.List(ctx, list); err != nil {
+	list := &v1alpha1.NodeOverlayList{} // shared with the cache, as the NodePools
+	if err := c.classes.kube.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodeOverlays: %w", err)
 	}
 	if len(list.Items) == 0 {
 		return plain, nil
 	}
-	pools := &karpv1.NodePoolList{} // shared with the cache
+	pools := &karpv1.NodePoolList{}
 	if err := c.classes.kube.List(ctx, pools, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodePools: %w", err)
 	}
+	result := c.overlays.remembered(list.Items, pools.Items, nodePool, plain)
+	if result == nil {
+		var err error
+		if result, err = c.evaluate(ctx, list.Items, pools.Items, nodePool, plain); err != nil {
+			return nil, err
+		}
+	}
+	if catalog := result.Catalog(nodePool); catalog != nil {
+		return catalog, nil
+	}
+	return plain, nil // the NodePool is gone, its claim is not
+}
+
+// evaluate evaluates overlays anew. Plain is the catalogue of one NodePool.
+func (c *catalogs) evaluate(ctx context.Context, list []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string, plain *fleet.Catalog,
+) (*nodeoverlay.Result, error) {
 	var evaluated []nodeoverlay.Pool
-	for i := range pools.Items {
-		pool := nodeoverlay.Pool{NodePool: &pools.Items[i], Catalog: plain}
+	of := map[string]*fleet.Catalog{nodePool: plain}
+	for i := range pools {
+		pool := nodeoverlay.Pool{NodePool: &pools[i], Catalog: plain}
 		if pool.NodePool.Name != nodePool {
 			// As in Karpenter, a NodePool without a class keeps no overlay from the others.
 			other, err := c.built(ctx, pool.NodePool)
@@ -57,16 +76,15 @@ func (c *catalogs) overlaid(ctx context.Context, nodePool string, built *instanc
 			}
 			pool.Catalog = c.plain(other)
 		}
+		of[pool.NodePool.Name] = pool.Catalog
 		evaluated = append(evaluated, pool)
 	}
-	result, err := c.overlays.evaluate(ctx, list.Items, evaluated)
+	result, err := nodeoverlay.Evaluate(ctx, list, evaluated)
 	if err != nil {
 		return nil, err
 	}
-	if catalog := result.Catalog(nodePool); catalog != nil {
-		return catalog, nil
-	}
-	return plain, nil // the NodePool is gone, its claim is not
+	c.overlays.remember(list, pools, of, result)
+	return result, nil
 }
 
 // buyable is overlaid for the one that buys: the catalogue with what its facts are.
@@ -78,23 +96,38 @@ func (c *catalogs) buyable(ctx context.Context, nodePool string, built *instance
 	return built.With(catalog.InstanceTypes, catalog.Axes), nil
 }
 
-// evaluate answers from memory where nothing has changed.
-func (o *overlays) evaluate(ctx context.Context, now []v1alpha1.NodeOverlay, pools []nodeoverlay.Pool) (*nodeoverlay.Result, error) {
+// remembered is what overlays made of catalogues, nil where they, a NodePool, or the catalogue of
+// this one have changed since. It does not ask for the catalogues of the others, which are asked
+// for in turn.
+func (o *overlays) remembered(now []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string, plain *fleet.Catalog) *nodeoverlay.Result {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	same := slices.EqualFunc(now, o.overlays, func(a, b v1alpha1.NodeOverlay) bool {
-		return a.Name == b.Name && equality.Semantic.DeepEqual(a.Spec, b.Spec)
-	}) && slices.EqualFunc(pools, o.pools, func(a, b nodeoverlay.Pool) bool {
-		return a.Catalog == b.Catalog && a.NodePool.Name == b.NodePool.Name &&
-			equality.Semantic.DeepEqual(a.NodePool.Spec.Template.Labels, b.NodePool.Spec.Template.Labels)
-	})
-	if same && o.result != nil {
-		return o.result, nil
+	if o.result == nil || o.catalogs[nodePool] != plain || len(now) != len(o.overlays) || len(pools) != len(o.pools) {
+		return nil
 	}
-	result, err := nodeoverlay.Evaluate(ctx, now, pools)
-	if err != nil {
-		return nil, err
+	for i := range now {
+		a, b := &now[i], &o.overlays[i]
+		if !unchanged(a, b) && (a.Name != b.Name || !equality.Semantic.DeepEqual(a.Spec, b.Spec)) {
+			return nil
+		}
 	}
-	o.overlays, o.pools, o.result = now, pools, result
-	return result, nil
+	for i := range pools {
+		a, b := &pools[i], &o.pools[i]
+		if !unchanged(a, b) && (a.Name != b.Name || !maps.Equal(a.Spec.Template.Labels, b.Spec.Template.Labels)) {
+			return nil
+		}
+	}
+	return o.result
+}
+
+// remember keeps a result, and what it was evaluated from.
+func (o *overlays) remember(now []v1alpha1.NodeOverlay, pools []karpv1.NodePool, of map[string]*fleet.Catalog, result *nodeoverlay.Result) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.overlays, o.pools, o.catalogs, o.result = now, pools, of, result
+}
+
+// unchanged reports whether two states of an object are one, as far as their metadata tell.
+func unchanged(a, b client.Object) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }

@@ -121,20 +121,19 @@ func TestOverlaysAreEvaluatedAgainWhenAnythingChanges(t *testing.T) {
 		return []v1alpha1.NodeOverlay{{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeOverlaySpec{PriceAdjustment: &price}}}
 	}
 	one, other := &fleet.Catalog{}, &fleet.Catalog{}
-	on := func(name, team string, catalog *fleet.Catalog) []nodeoverlay.Pool {
+	on := func(name, team string, catalog *fleet.Catalog) nodeoverlay.Pool {
 		p := pool()
 		p.Name, p.Spec.Template.Labels = name, map[string]string{"team": team}
-		return []nodeoverlay.Pool{{NodePool: p, Catalog: catalog}}
+		return nodeoverlay.Pool{NodePool: p, Catalog: catalog}
 	}
 	var o overlays
 	var last *nodeoverlay.Result
 	for _, c := range []struct {
 		what     string
 		overlays []v1alpha1.NodeOverlay
-		pools    []nodeoverlay.Pool
+		pool     nodeoverlay.Pool
 		again    bool
 	}{
-		{"at first, without any", nil, nil, true},
 		{"the first overlay", overlay("a", "-10%"), on("general", "web", one), true},
 		{"nothing", overlay("a", "-10%"), on("general", "web", one), false},
 		{"its price", overlay("a", "-20%"), on("general", "web", one), true},
@@ -144,9 +143,14 @@ func TestOverlaysAreEvaluatedAgainWhenAnythingChanges(t *testing.T) {
 		{"its labels", overlay("b", "-20%"), on("special", "db", other), true},
 		{"nothing once more", overlay("b", "-20%"), on("special", "db", other), false},
 	} {
-		result, err := o.evaluate(t.Context(), c.overlays, c.pools)
-		if err != nil {
-			t.Fatal(err)
+		name, pools := c.pool.NodePool.Name, []karpv1.NodePool{*c.pool.NodePool}
+		result := o.remembered(c.overlays, pools, name, c.pool.Catalog)
+		if result == nil {
+			var err error
+			if result, err = nodeoverlay.Evaluate(t.Context(), c.overlays, []nodeoverlay.Pool{c.pool}); err != nil {
+				t.Fatal(err)
+			}
+			o.remember(c.overlays, pools, map[string]*fleet.Catalog{name: c.pool.Catalog}, result)
 		}
 		if (result != last) != c.again {
 			t.Errorf("%s has changed: evaluated again %t, want %t", c.what, result != last, c.again)
@@ -173,12 +177,14 @@ func TestOverlaysMeetTheCatalogueOfEachNodePool(t *testing.T) {
 			t.Fatal(err)
 		}
 		met := map[*fleet.Catalog]bool{}
-		for _, p := range w.port.catalogs.overlays.pools {
-			built, err := w.port.catalogs.built(t.Context(), p.NodePool)
-			if err != nil || p.Catalog != w.port.catalogs.plain(built) {
-				t.Errorf("NodePool %s is met with another catalogue: %v", p.NodePool.Name, err)
+		for i := range w.port.catalogs.overlays.pools {
+			p := &w.port.catalogs.overlays.pools[i]
+			built, err := w.port.catalogs.built(t.Context(), p)
+			catalog := w.port.catalogs.overlays.catalogs[p.Name]
+			if err != nil || catalog != w.port.catalogs.plain(built) {
+				t.Errorf("NodePool %s is met with another catalogue: %v", p.Name, err)
 			}
-			met[p.Catalog] = true
+			met[catalog] = true
 		}
 		if len(met) != 2 {
 			t.Errorf("overlays meet %d catalogues, want one of each class", len(met))

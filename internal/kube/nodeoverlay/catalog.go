@@ -1,6 +1,7 @@
 package nodeoverlay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,9 +25,16 @@ type change struct {
 	prices map[int]model.Money
 }
 
-// instanceTypes are the types of a catalogue as Karpenter's evaluation wants them: with
-// labels and the prices of machines, in the same order. It looks at nothing else.
-func instanceTypes(catalog *fleet.Catalog) []*cloudprovider.InstanceType {
+// converted are the types of a catalogue as Karpenter's evaluation wants them. Those that no
+// overlay tells apart have one name, that of the first of them.
+type converted struct {
+	// all are in the order of the catalogue; first is one of each name.
+	all, first []*cloudprovider.InstanceType
+}
+
+// convert converts types with the labels that overlays ask for and the prices of machines.
+// Karpenter's evaluation looks at nothing else.
+func convert(catalog *fleet.Catalog, asked map[string]bool) *converted {
 	keys := map[string]bool{}
 	for i := range catalog.InstanceTypes {
 		t := &catalog.InstanceTypes[i]
@@ -39,29 +47,54 @@ func instanceTypes(catalog *fleet.Catalog) []*cloudprovider.InstanceType {
 			}
 		}
 	}
-	out := make([]*cloudprovider.InstanceType, len(catalog.InstanceTypes))
+	maps.DeleteFunc(keys, func(key string, _ bool) bool { return !asked[key] })
+	out, first := &converted{}, map[string]string{}
 	for i := range catalog.InstanceTypes {
-		out[i] = instanceType(&catalog.InstanceTypes[i], keys)
+		src := &catalog.InstanceTypes[i]
+		values := valuesOf(src, keys)
+		t := instanceType(src, keys, values)
+		seen := fmt.Appendf(nil, "%q", values)
+		for j := range src.Offerings {
+			seen = fmt.Appendf(seen, "%q", src.Offerings[j].Labels)
+		}
+		if name, known := first[string(seen)]; known {
+			t.Name = name
+		} else {
+			first[string(seen)] = t.Name
+			out.first = append(out.first, t)
+		}
+		out.all = append(out.all, t)
 	}
 	return out
 }
 
-// instanceType converts one type. A label that others have and it does not is one that
-// its nodes lack.
-func instanceType(t *model.InstanceType, keys map[string]bool) *cloudprovider.InstanceType {
-	out := &cloudprovider.InstanceType{Name: t.Name, Requirements: scheduling.NewRequirements(), Capacity: corev1.ResourceList{}}
+// valuesOf are the values that a type and its offerings have of labels.
+func valuesOf(t *model.InstanceType, keys map[string]bool) map[string][]string {
 	values := map[string][]string{}
-	for key, value := range t.Labels {
-		values[key] = []string{value}
+	for key := range keys {
+		if value, has := t.Labels[key]; has {
+			values[key] = []string{value}
+		}
+		if choices, has := t.Choices[key]; has {
+			values[key] = choices
+		}
 	}
-	maps.Copy(values, t.Choices)
 	for i := range t.Offerings {
-		o := &t.Offerings[i]
-		for key, value := range o.Labels {
-			if !slices.Contains(values[key], value) {
+		for key, value := range t.Offerings[i].Labels {
+			if keys[key] && !slices.Contains(values[key], value) {
 				values[key] = append(slices.Clone(values[key]), value)
 			}
 		}
+	}
+	return values
+}
+
+// instanceType converts one type, which has these values of labels. A label of the keys, which
+// others have, is one that its nodes lack where it has no value.
+func instanceType(t *model.InstanceType, keys map[string]bool, values map[string][]string) *cloudprovider.InstanceType {
+	out := &cloudprovider.InstanceType{Name: t.Name, Requirements: scheduling.NewRequirements(), Capacity: corev1.ResourceList{}}
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
 		out.Offerings = append(out.Offerings, &cloudprovider.Offering{
 			Requirements: scheduling.NewLabelRequirements(o.Labels), Price: o.MachinePrice().Dollars(), Available: o.Available,
 		})
@@ -69,10 +102,9 @@ func instanceType(t *model.InstanceType, keys map[string]bool) *cloudprovider.In
 	for key := range keys {
 		if values[key] == nil {
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))
+		} else {
+			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, values[key]...))
 		}
-	}
-	for key, v := range values {
-		out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, v...))
 	}
 	return out
 }

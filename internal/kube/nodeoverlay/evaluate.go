@@ -3,6 +3,7 @@ package nodeoverlay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,21 +48,33 @@ func (r *Result) Catalog(nodePool string) *fleet.Catalog { return r.catalogs[nod
 // another one of equal weight, or say what is not allowed, are refused as a whole.
 // [v1alpha1.NodeOverlay] must have been admitted by its definition: the text of prices is
 // not checked again.
+//
+// Karpenter looks at each overlay for each instance type of each NodePool. It is asked of one of
+// those NodePools and of those types that no overlay tells apart.
 func Evaluate(ctx context.Context, overlays []v1alpha1.NodeOverlay, pools []Pool) (*Result, error) {
 	kube := &objects{}
 	kinds := &types{byPool: map[string][]*cloudprovider.InstanceType{}}
-	converted := map[*fleet.Catalog][]*cloudprovider.InstanceType{}
+	catalogs := map[*fleet.Catalog]*converted{}
+	asked := map[string]bool{}
 	for i := range overlays {
 		overlay := overlays[i].DeepCopy()
 		overlay.Status = v1alpha1.NodeOverlayStatus{} // every condition is written again
 		kube.overlays = append(kube.overlays, *overlay)
-	}
-	for _, pool := range pools {
-		kube.pools = append(kube.pools, *pool.NodePool)
-		if converted[pool.Catalog] == nil {
-			converted[pool.Catalog] = instanceTypes(pool.Catalog)
+		for _, r := range overlay.Spec.Requirements {
+			asked[r.Key] = true
 		}
-		kinds.byPool[pool.NodePool.Name] = converted[pool.Catalog]
+	}
+	first := map[string]*Pool{} // of NodePools that are the same to overlays
+	for i := range pools {
+		pool := &pools[i]
+		if key := pool.seenBy(asked); first[key] == nil {
+			first[key] = pool
+			kube.pools = append(kube.pools, *pool.NodePool)
+			if catalogs[pool.Catalog] == nil {
+				catalogs[pool.Catalog] = convert(pool.Catalog, asked)
+			}
+			kinds.byPool[pool.NodePool.Name] = catalogs[pool.Catalog].first
+		}
 	}
 	store := karpenter.NewInstanceTypeStore()
 	controller := karpenter.NewController(clock.RealClock{}, kube, kinds, store, state.NewCluster(clock.RealClock{}, kube, kinds))
@@ -71,20 +84,40 @@ func Evaluate(ctx context.Context, overlays []v1alpha1.NodeOverlay, pools []Pool
 	out := &Result{Refused: kube.refused, catalogs: map[string]*fleet.Catalog{}}
 	slices.SortFunc(out.Refused, func(a, b Refusal) int { return strings.Compare(a.Overlay, b.Overlay) })
 	made := map[string]*fleet.Catalog{}
-	for _, pool := range pools {
+	for _, pool := range first {
 		name := pool.NodePool.Name
-		overlaid, err := store.ApplyAll(name, kinds.byPool[name])
+		all := catalogs[pool.Catalog].all
+		overlaid, err := store.ApplyAll(name, all)
 		if err != nil {
 			return nil, fmt.Errorf("applying NodeOverlays: %w", err)
 		}
-		changes := compare(kinds.byPool[name], overlaid)
+		changes := compare(all, overlaid)
 		key := fmt.Sprintf("%p %v", pool.Catalog, changes)
 		if made[key] == nil {
 			made[key] = apply(pool.Catalog, changes)
 		}
 		out.catalogs[name] = made[key]
 	}
+	for i := range pools {
+		out.catalogs[pools[i].NodePool.Name] = out.catalogs[first[pools[i].seenBy(asked)].NodePool.Name]
+	}
 	return out, nil
+}
+
+// seenBy is a text that is the same for NodePools which overlays that ask for these labels do
+// not tell apart.
+func (p *Pool) seenBy(asked map[string]bool) string {
+	text := fmt.Appendf(nil, "%p", p.Catalog)
+	if asked[v1.NodePoolLabelKey] {
+		text = fmt.Appendf(text, " %q", p.NodePool.Name)
+	}
+	own := p.NodePool.Spec.Template.Labels
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		if asked[key] {
+			text = fmt.Appendf(text, " %q=%q", key, own[key])
+		}
+	}
+	return string(text)
 }
 
 // types is a provider that only says what can be bought.
