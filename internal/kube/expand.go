@@ -128,17 +128,18 @@ type expander struct {
 	buffers *bufferExpander
 	// unknown are the classes, by kind and name, which pods name and the input lacks.
 	unknown map[string]bool
-	order   int
-	// made counts the pods that were made.
-	made int
+	counts  expandedCounts
 }
+
+// expandedCounts count pods: order those without a time of creation, made those that were made.
+type expandedCounts struct{ order, made int }
 
 // make counts pods that are about to be made, unless they are too many.
 func (e *expander) make(n int) error {
-	if e.made+n > MaxExpandedPods {
-		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together", n, e.made, MaxExpandedPods)
+	if e.counts.made+n > MaxExpandedPods {
+		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together", n, e.counts.made, MaxExpandedPods)
 	}
-	e.made += n
+	e.counts.made += n
 	return nil
 }
 
@@ -454,8 +455,8 @@ func podFrom(o client.Object, kind, name string, template *corev1.PodTemplateSpe
 // equals.
 func (e *expander) addPod(pod *corev1.Pod) {
 	if pod.CreationTimestamp.IsZero() {
-		e.order++
-		pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(e.order), 0))
+		e.counts.order++
+		pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(e.counts.order), 0))
 	}
 	if !e.spaces[pod.Namespace] {
 		e.spaces[pod.Namespace] = true

@@ -61,7 +61,7 @@ func (c *catalogs) overlaid(ctx context.Context, nodePool string, built *instanc
 	return plain, nil // the NodePool is gone, its claim is not
 }
 
-// evaluate evaluates overlays anew. Plain is the catalogue of one NodePool.
+// evaluate evaluates overlays again. Plain is the catalogue of one NodePool.
 func (c *catalogs) evaluate(ctx context.Context, list []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string, plain *fleet.Catalog,
 ) (*nodeoverlay.Result, error) {
 	var evaluated []nodeoverlay.Pool

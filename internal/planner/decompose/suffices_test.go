@@ -13,10 +13,13 @@ func TestPlanOfPartsKeepsLimitsOfNodePools(t *testing.T) {
 		change func(pool *model.Pool)
 		want   bool
 	}{
-		"no limits":                  {func(*model.Pool) {}, true},
-		"room for both":              {func(pool *model.Pool) { pool.Limits = []model.Limit{{Axis: model.CPU, Value: 4000}} }, true},
-		"room for one":               {func(pool *model.Pool) { pool.Limits = []model.Limit{{Axis: model.CPU, Value: 3999}} }, false},
-		"room that is used":          {func(pool *model.Pool) { pool.Limits = []model.Limit{{Axis: model.CPU, Value: 5000}}; pool.Usage = model.Resources{1001} }, false},
+		"no limits":     {func(*model.Pool) {}, true},
+		"room for both": {func(pool *model.Pool) { pool.Limits = []model.Limit{{Axis: model.CPU, Value: 4000}} }, true},
+		"room for one":  {func(pool *model.Pool) { pool.Limits = []model.Limit{{Axis: model.CPU, Value: 3999}} }, false},
+		"room that is used": {func(pool *model.Pool) {
+			pool.Limits = []model.Limit{{Axis: model.CPU, Value: 5000}}
+			pool.Usage = model.Resources{1001}
+		}, false},
 		"a limit that none draws on": {func(pool *model.Pool) { pool.Limits = []model.Limit{{Axis: model.Memory, Value: -1}} }, true},
 		"two nodes":                  {func(pool *model.Pool) { pool.NodeLimit = 2 }, true},
 		"two nodes, one is there":    {func(pool *model.Pool) { pool.NodeLimit, pool.Nodes = 2, 1 }, false},

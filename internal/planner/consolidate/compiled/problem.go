@@ -11,8 +11,10 @@ package compiled
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -41,6 +43,8 @@ type Problem struct {
 	// Options are the node options worth buying, by ascending price. Behind them
 	// may be those that WithOptions has added.
 	Options []NodeOption
+	// Permitted says which of the former are for which class.
+	Permitted Permitted
 	// Rank is the position of each class in the order of placement: classes with
 	// topology rules, host ports or shared disks first, then by descending Value.
 	Rank []int32
@@ -51,10 +55,24 @@ type Problem struct {
 	NeedsVariety bool
 	// Pools are parallel to Input.Policies.
 	Pools []PoolTotals
-	// dims are the dimensions of Space in which some pod takes something, ascending.
-	dims []int
-	// shadow is the shadow price of a unit of each dimension of dims.
+	// dims are the dimensions of the vectors of this package.
+	dims dimensions
+}
+
+// dimensions are those of Space in which some pod takes something.
+type dimensions struct {
+	// all are their numbers in Space, ascending.
+	all []int
+	// shadow is the shadow price of a unit of each of them.
 	shadow shadowPrices
+}
+
+// Permitted are the options, by index in [Problem.Options], on which pods may be.
+type Permitted struct {
+	// Listed is how many options they cover: those that WithOptions has added are behind.
+	Listed int
+	// ByClass are the sets by class. Classes with the same levels share one.
+	ByClass []feasible.Set
 }
 
 // Compile compiles a disruption problem, which it does not change. Classes that are
@@ -73,6 +91,7 @@ func Compile(f *model.DisruptionProblem, catalogs *feasible.Catalogs) *Problem {
 		p.Classes = append(p.Classes, c)
 	}
 	p.compileOptions()
+	p.findPermitted()
 	p.findShadowPrices()
 	p.rankClasses()
 	for n := range p.Planning.Nodes {
@@ -127,18 +146,18 @@ func (p *Problem) findDims() {
 	}
 	for d, u := range used {
 		if u {
-			p.dims = append(p.dims, d)
+			p.dims.all = append(p.dims.all, d)
 		}
 	}
 }
 
 // Dims is the length of all vectors of this package.
-func (p *Problem) Dims() int { return len(p.dims) }
+func (p *Problem) Dims() int { return len(p.dims.all) }
 
 // Project is a vector of Space in the dimensions of this package.
 func (p *Problem) Project(v []int64) []int64 {
-	out := make([]int64, len(p.dims))
-	for i, d := range p.dims {
+	out := make([]int64, len(p.dims.all))
+	for i, d := range p.dims.all {
 		out[i] = v[d]
 	}
 	return out
@@ -155,6 +174,37 @@ func (p *Problem) compileOptions() {
 		for _, r := range p.Planning.Pools[i].Requirements {
 			p.NeedsVariety = p.NeedsVariety || r.MinValues > 0 && !p.Planning.Policy.RelaxMinValues
 		}
+	}
+}
+
+// findPermitted says which options are for which class.
+func (p *Problem) findPermitted() {
+	p.Permitted.Listed = len(p.Options)
+	at := make([]int32, len(p.Space.Options)) // the index in Options and 1, 0 for none
+	for i := range p.Options {
+		at[p.Options[i].Option] = int32(i + 1)
+	}
+	known := map[string]feasible.Set{}
+	for i := range p.Classes {
+		var levels []byte
+		for _, l := range p.Classes[i].Levels {
+			if len(l.Options) > 0 {
+				levels = fmt.Appendf(levels, "%p", &l.Options[0])
+			}
+		}
+		set, found := known[string(levels)]
+		if !found {
+			set = feasible.NewSet(len(p.Options))
+			for _, l := range p.Classes[i].Levels {
+				for o := range l.Options.All {
+					if at[o] > 0 {
+						set.Add(int(at[o] - 1))
+					}
+				}
+			}
+			known[string(levels)] = set
+		}
+		p.Permitted.ByClass = append(p.Permitted.ByClass, set)
 	}
 }
 
@@ -175,16 +225,40 @@ func (p *Problem) WithOptions(options []int) *Problem {
 	return &out
 }
 
-// OptionOf is the index in Space.Options of an offering in a pool, -1 when there is
-// none.
-func (p *Problem) OptionOf(pool int, ref model.OfferingRef) int {
-	for o := range p.Space.Options {
-		option := &p.Space.Options[o]
-		if option.Pool == pool && option.Type == ref.InstanceType && option.Offering == ref.Offering {
-			return o
+// OptionOf is the index in Space.Options of what a plan buys for a new node, with the labels that
+// it asks for, -1 when there is none.
+func (p *Problem) OptionOf(node *model.NewNode) int {
+	options, best := p.Space.Options, node.Best()
+	for i := range p.Space.Pools {
+		pool := &p.Space.Pools[i]
+		if pool.Index != node.Pool {
+			continue
+		}
+		first := pool.First + sort.Search(pool.End-pool.First, func(o int) bool { return options[pool.First+o].Type >= best.InstanceType })
+		for o := first; o < pool.End && options[o].Type == best.InstanceType; o++ {
+			if options[o].Offering == best.Offering && p.hasLabels(o, node.Requirements) {
+				return o
+			}
 		}
 	}
 	return -1
+}
+
+// hasLabels reports whether an option has labels that are asked for, as far as rules look at them.
+func (p *Problem) hasLabels(option int, rs model.Requirements) bool {
+	labels := &p.Space.Labels
+	for i := range rs {
+		key := labels.KeyIndex(rs[i].Key)
+		if key < 0 {
+			continue
+		}
+		value := labels.OptionValue(key, option)
+		name, _ := labels.ValueName(key, value)
+		if !rs[i].Matches(name, value != feasible.Absent) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *Problem) rankClasses() {
@@ -219,7 +293,7 @@ func (p *Problem) compileClass(i int) Class {
 	}
 	c.Size = p.Project(prepared.Own)
 	for _, v := range c.Shared {
-		c.SharedDim = append(c.SharedDim, slices.Index(p.dims, p.Space.Dims.OfDriver(v.Driver)))
+		c.SharedDim = append(c.SharedDim, slices.Index(p.dims.all, p.Space.Dims.OfDriver(v.Driver)))
 	}
 	c.Plain = len(c.HostPorts) == 0 && len(c.Shared) == 0
 	for l := range c.Levels {

@@ -21,7 +21,7 @@ func (s shadowPrices) of(v []int64) float64 {
 }
 
 // ValueOf is the shadow price of a vector, in Money per hour.
-func (p *Problem) ValueOf(v []int64) float64 { return p.shadow.of(v) }
+func (p *Problem) ValueOf(v []int64) float64 { return p.dims.shadow.of(v) }
 
 // ValueOfPods is the shadow price of the movable pods of a node.
 func (p *Problem) ValueOfPods(n *Node) float64 {
@@ -55,13 +55,13 @@ func (p *Problem) findShadowPrices() {
 			demand[d] += float64(v) * float64(len(p.Planning.Classes[i].Pods))
 		}
 	}
-	p.shadow = make(shadowPrices, p.Dims())
+	p.dims.shadow = make(shadowPrices, p.Dims())
 	options := p.Options
 	if len(options) == 0 {
 		options = p.nodesAsOptions()
 	}
 	share := equalShares(demand)
-	best := valueOf(share, demand, options, p.shadow)
+	best := valueOf(share, demand, options, p.dims.shadow)
 	trial, prices := make([]float64, p.Dims()), make(shadowPrices, p.Dims())
 	for step := 0.5; step > smallestStep; {
 		improved := false
@@ -75,7 +75,7 @@ func (p *Problem) findShadowPrices() {
 				if v := valueOf(trial, demand, options, prices); v > best*(1+1e-9) {
 					best, improved = v, true
 					copy(share, trial)
-					copy(p.shadow, prices)
+					copy(p.dims.shadow, prices)
 				}
 			}
 		}
@@ -84,10 +84,10 @@ func (p *Problem) findShadowPrices() {
 		}
 	}
 	for i := range p.Classes {
-		p.Classes[i].Value = p.shadow.of(p.Classes[i].Size)
+		p.Classes[i].Value = p.dims.shadow.of(p.Classes[i].Size)
 	}
 	for i := range p.Options {
-		p.Options[i].Value = p.shadow.of(p.Options[i].Net)
+		p.Options[i].Value = p.dims.shadow.of(p.Options[i].Net)
 	}
 }
 

@@ -77,7 +77,7 @@ func (r proposer) subPlan(plan *model.Plan, nodes, classes []int32) *state.SubPl
 	}
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
-		option := r.p.OptionOf(node.Pool, node.Best())
+		option := r.p.OptionOf(node)
 		at, ok := r.options[option]
 		if !ok {
 			continue

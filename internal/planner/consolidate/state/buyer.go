@@ -21,10 +21,23 @@ type Buyer struct {
 	// NoSpot keeps spot options out: the bins that the purchases replace are all spot
 	// ones, and replacing spot by spot is switched off. See [Buyer.Replace].
 	NoSpot bool
-	// load, room and pods are scratch, valid during one call.
+	// load, room, pods and permitted are scratch, valid during one call.
 	load, room []int64
 	pods       []planner.PodsOn
+	permitted  feasible.Set
+	// buyers are the listed unplaced classes by option, while several nodes are bought.
+	buyers buyers
 }
+
+// buyers are lists of classes by option. Between calls all are empty.
+type buyers struct {
+	// head is, by option, the number in cells of its first class and 1, 0 for none.
+	head  []int32
+	cells []buyerCell
+}
+
+// buyerCell is a class, and the number in cells of the next one and 1.
+type buyerCell struct{ class, next int32 }
 
 // NewBuyer is a buyer for a state.
 func NewBuyer(s *State) *Buyer {
@@ -102,11 +115,8 @@ func (b *Buyer) buyOne(budget model.Money) bool {
 			feasible.Add(b.load, s.Problem.Classes[class].Size, n)
 		}
 	}
-	for at := range s.Problem.Options {
+	for at := range b.worthLooking(true, budget) {
 		o := &s.Problem.Options[at]
-		if o.Price > budget {
-			return false
-		}
 		if !feasible.Fits(b.load, o.Net) || !b.mayBuy(o) || !b.allPermit(o.Option) {
 			continue
 		}
@@ -118,6 +128,48 @@ func (b *Buyer) buyOne(budget model.Money) bool {
 		s.Undo(start)
 	}
 	return false
+}
+
+// worthLooking yields, by ascending price, the options up to a price on which all of the
+// classes of listed unplaced pods may be, or any of them, and behind them those that were added
+// to the problem, unless some option costs more.
+func (b *Buyer) worthLooking(all bool, most model.Money) func(yield func(at int) bool) {
+	p := b.st.Problem
+	b.permit(all)
+	return func(yield func(at int) bool) {
+		for at := range b.permitted.All {
+			if p.Options[at].Price > most || !yield(at) {
+				return
+			}
+		}
+		for at := p.Permitted.Listed; at < len(p.Options); at++ {
+			if at > 0 && p.Options[at-1].Price > most || p.Options[at].Price > most || !yield(at) {
+				return
+			}
+		}
+	}
+}
+
+// permit writes into permitted the options on which all or any of the classes of listed
+// unplaced pods may be.
+func (b *Buyer) permit(all bool) {
+	first := true
+	for _, class := range b.st.Unplaced.classes {
+		if b.st.Unplaced.count[class] == 0 {
+			continue
+		}
+		switch own := b.st.Problem.Permitted.ByClass[class]; {
+		case first:
+			b.permitted, first = append(b.permitted[:0], own...), false
+		case all:
+			b.permitted.And(own)
+		default:
+			b.permitted.Or(own)
+		}
+	}
+	if first {
+		b.permitted = b.permitted[:0]
+	}
 }
 
 // allPermit reports whether all listed unplaced pods may go to an option of Space.
@@ -160,21 +212,28 @@ func (b *Buyer) Fill(i int32) bool {
 func (b *Buyer) buySeveral(budget model.Money) bool {
 	s := b.st
 	before := s.price
+	listed := false
+	defer func() {
+		if listed {
+			b.forgetBuyers()
+		}
+	}()
 	for {
 		left := budget - (s.price - before)
 		if b.buyOne(left) {
 			return true
 		}
+		if !listed {
+			b.listBuyers()
+			listed = true
+		}
 		best, most := int32(-1), 0.0
-		for at := range s.Problem.Options {
+		for at := range b.worthLooking(false, left-1) {
 			o := &s.Problem.Options[at]
-			if o.Price >= left {
-				break
-			}
 			if !b.mayBuy(o) {
 				continue
 			}
-			if score := b.appraise(o) / max(1, float64(o.Price)); score > most*(1+1e-9) {
+			if score := b.appraise(at) / max(1, float64(o.Price)); score > most*(1+1e-9) {
 				best, most = int32(at), score
 			}
 		}
@@ -188,37 +247,75 @@ func (b *Buyer) buySeveral(budget model.Money) bool {
 	}
 }
 
+// listBuyers lists the unplaced classes by the options on which they may be, in their order.
+func (b *Buyer) listBuyers() {
+	p := b.st.Problem
+	if len(b.buyers.head) < p.Permitted.Listed {
+		b.buyers.head = make([]int32, p.Permitted.Listed)
+	}
+	for i := len(b.st.Unplaced.classes) - 1; i >= 0; i-- {
+		class := b.st.Unplaced.classes[i]
+		if b.st.Unplaced.count[class] == 0 {
+			continue
+		}
+		for at := range p.Permitted.ByClass[class].All {
+			b.buyers.cells = append(b.buyers.cells, buyerCell{class, b.buyers.head[at]})
+			b.buyers.head[at] = int32(len(b.buyers.cells))
+		}
+	}
+}
+
+// forgetBuyers empties the lists of [Buyer.listBuyers].
+func (b *Buyer) forgetBuyers() {
+	clear(b.buyers.head)
+	b.buyers.cells = b.buyers.cells[:0]
+}
+
 // appraise is the shadow price of the pods with which a new node would be filled.
-func (b *Buyer) appraise(o *compiled.NodeOption) float64 {
+func (b *Buyer) appraise(at int) float64 {
 	s := b.st
+	o := &s.Problem.Options[at]
 	copy(b.room, o.Net)
 	sum := 0.0
-	at := topology.Place{ID: s.Bins.Len(), Node: -1, Option: o.Option}
+	if at < s.Problem.Permitted.Listed {
+		for cell := b.buyers.head[at]; cell > 0; cell = b.buyers.cells[cell-1].next {
+			sum += b.fillRoom(b.buyers.cells[cell-1].class, o.Option)
+		}
+		return sum
+	}
 	for _, class := range s.Unplaced.classes {
-		n := int64(s.Unplaced.count[class])
-		if n == 0 {
-			continue
-		}
-		c := &s.Problem.Classes[class]
-		level := c.LevelFor(o.Option)
-		if level < 0 {
-			continue
-		}
-		for d, size := range c.Size {
-			if size > 0 {
-				n = min(n, max(0, b.room[d])/size)
-			}
-		}
-		if n > 0 && !c.Plain {
-			n = min(n, int64(s.Counts.Room(c.Levels[level].Rules, at, topology.Everything)))
-		}
-		if n == 0 {
-			continue
-		}
-		feasible.Add(b.room, c.Size, -n)
-		sum += c.Value * float64(n)
+		sum += b.fillRoom(class, o.Option)
 	}
 	return sum
+}
+
+// fillRoom takes what the unplaced pods of a class would take of a new node's room, and returns
+// their shadow price.
+func (b *Buyer) fillRoom(class int32, option int) float64 {
+	s := b.st
+	n := int64(s.Unplaced.count[class])
+	if n == 0 {
+		return 0
+	}
+	c := &s.Problem.Classes[class]
+	level := c.LevelFor(option)
+	if level < 0 {
+		return 0
+	}
+	for d, size := range c.Size {
+		if size > 0 {
+			n = min(n, max(0, b.room[d])/size)
+		}
+	}
+	if n > 0 && !c.Plain {
+		at := topology.Place{ID: s.Bins.Len(), Node: -1, Option: option}
+		n = min(n, int64(s.Counts.Room(c.Levels[level].Rules, at, topology.Everything)))
+	}
+	if n == 0 {
+		return 0
+	}
+	feasible.Add(b.room, c.Size, -n)
+	return c.Value * float64(n)
 }
 
 // Varied reports whether the minValues of the pool are met by what else could be
