@@ -129,11 +129,14 @@ func (s *Snapshot) Buffers() []*Buffer {
 	})
 }
 
-// virtualPods are the pods of all buffers, by buffer and number.
+// mostVirtual is for how many virtual pods there is room at a time, for all buffers together.
+const mostVirtual = 50_000
+
+// virtualPods are the pods of all buffers, by buffer and number, as many as may be.
 func (s *Snapshot) virtualPods() []*Pod {
 	var out []*Pod
 	for _, b := range s.Buffers() {
-		for i := range b.Pods {
+		for i := range min(b.Pods, mostVirtual-len(out)) {
 			out = append(out, b.pod(i+1))
 		}
 	}

@@ -92,6 +92,12 @@ func (s *Store) Announces(namespace string) bool {
 // It is also how long a node is held for pods that were expected and do not come.
 const announceFor = 30 * time.Second
 
+// mostAhead is how many pods of one workload are announced at a time, and mostAnnounced how many
+// of all. Controllers create a few hundred pods in a second at most, and the next are announced
+// as they come: a number of replicas that was mistyped is neither bought for at once nor kept in
+// memory.
+const mostAhead, mostAnnounced = 5_000, 50_000
+
 // announcement is what is known of the pods of a workload, or of those of a set that none
 // of its workloads announces.
 type announcement struct {
@@ -117,7 +123,8 @@ type announcement struct {
 // Nothing is announced for a workload with pods which have volume claims (these decide where
 // a pod may go, and do not exist yet), wait for gates, or are left to another scheduler;
 // nor what a ResourceQuota keeps back; nor for one that has created no pod for
-// announceFor, since something keeps it from doing so.
+// announceFor, since something keeps it from doing so; nor more than mostAhead pods of one and
+// mostAnnounced of all.
 func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
 	if len(s.coming.workloads) == 0 {
 		return nil, nil
@@ -147,7 +154,7 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 	living = make(map[string]int, len(due))
 	for _, a := range due {
 		living[a.uid] = a.living
-		for i := range room.ahead(a.newest, a.missing) {
+		for i := range room.ahead(a.newest, min(a.missing, mostAhead, mostAnnounced-len(pods))) {
 			pods = append(pods, a.pod(i))
 		}
 	}

@@ -8,6 +8,30 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
+// However many pods workloads want, no more are announced than are created soon.
+func TestAnnouncedPodsAreBounded(t *testing.T) {
+	now := time.Unix(1000, 0)
+	store := NewStore()
+	spec, labels := &PodSpec{Requests: Amounts{CPU: 500}}, &Labels{}
+	spec.SetKey()
+	for i := range mostAnnounced/mostAhead + 2 {
+		uid := fmt.Sprintf("rs-%02d", i)
+		store.Put(&Workload{UID: uid, Namespace: "default", Name: uid, Pods: 1_000_000})
+		store.Put(&Pod{
+			Ref: model.PodRef{Namespace: "default", Name: uid + "-a"}, UID: uid + "-a", Spec: spec, Labels: labels,
+			OwnerUID: uid, Pattern: true, Created: now,
+		})
+	}
+	pods, _ := store.Snapshot().announced(now)
+	of := map[string]int{}
+	for _, p := range pods {
+		of[p.OwnerUID]++
+	}
+	if len(pods) != mostAnnounced || len(of) != mostAnnounced/mostAhead || of["rs-00"] != mostAhead {
+		t.Errorf("%d pods of %d workloads are announced, %d of the first", len(pods), len(of), of["rs-00"])
+	}
+}
+
 func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	store := NewStore()
