@@ -81,6 +81,36 @@ func TestPlanOfTenantsBesideOneForAllIsThatOfTheOne(t *testing.T) {
 	}
 }
 
+// Tenants share one NodePool, whose limit does not suffice for all: as many get a place as it
+// holds, those of higher priority first, and the others learn what is in the way.
+func TestTenantsOfOneNodePoolShareItsLimit(t *testing.T) {
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{bigCatalog()}}
+	p.Pools = []model.Pool{{Name: "all", NodeLimit: 30, Requirements: model.Requirements{{Key: "tenant", Operator: model.Exists}}}}
+	const tenants = 130
+	for i := range tenants {
+		c := pods(fmt.Sprint("web-", i), 1, 1500)
+		c.NodeRequirements = model.Requirements{{Key: "tenant", Operator: model.In, Values: []string{fmt.Sprint(i)}}}
+		c.Priority = int32(i % 2)
+		p.Classes = append(p.Classes, c)
+	}
+	plan := Solve(p)
+	bought := 0
+	for i := range plan.NewNodes {
+		bought++
+		if own := plan.NewNodes[i].Pods[0].Class; own%2 == 0 {
+			t.Errorf("tenant %d has a node before those of higher priority", own)
+		}
+	}
+	if bought != 30 || len(plan.Unschedulable) != tenants-30 {
+		t.Errorf("%d nodes, %d tenants wait, want 30 and %d", bought, len(plan.Unschedulable), tenants-30)
+	}
+	for i := range plan.Unschedulable {
+		if plan.Unschedulable[i].Reason != model.ReasonNodeLimit {
+			t.Fatalf("tenant %d waits for %s", plan.Unschedulable[i].Class, plan.Unschedulable[i].Reason)
+		}
+	}
+}
+
 // NodePools that offer the same are one in planning, until limits tell them apart: the plan
 // costs what that of a single NodePool costs, and buys beyond no limit.
 func TestPlanOfNodePoolsThatOfferTheSameIsThatOfOne(t *testing.T) {

@@ -137,3 +137,40 @@ func TestPlanInPartsIsOneOfTheWhole(t *testing.T) {
 		t.Errorf("only %d plans in parts, %d of them compared", inParts, compared)
 	}
 }
+
+// Where parts together need more than there is, they are planned in turn: the plan breaks no rule,
+// leaves no pod out for which something is left, and has no bound that the whole does not keep.
+func TestPlanInTurnIsOneOfTheWhole(t *testing.T) {
+	inTurn := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &dice{T: rt, tiny: rapid.Bool().Draw(rt, "tiny")}
+		p := d.tenants()
+		p.Quotas = []model.Quota{{Name: "family", Left: int64(d.upTo(12)) * 1000}}
+		for i := range p.Pools {
+			if p.Pools[i].NodeLimit < 0 && d.once(2) {
+				p.Pools[i].NodeLimit = p.Pools[i].Nodes + d.upTo(3)
+			}
+		}
+		if planner.Parts(p) == 0 {
+			return
+		}
+		plan := planner.SolveInTurn(p)
+		violations := slices.DeleteFunc(verify.Check(p, plan), func(v verify.Violation) bool { return v.Rule == "near tie" })
+		if len(violations) > 0 {
+			rt.Fatalf("%v\n%s", violations, describe(p, plan))
+		}
+		whole := planner.SolveWhole(p)
+		if more := verify.CouldAdd(p, plan); d.tiny && more != "" && verify.CouldAdd(p, whole) == "" {
+			rt.Fatalf("%s\n%s", more, describe(p, plan))
+		}
+		if len(plan.Unschedulable) > 0 {
+			inTurn++
+		}
+		if left(plan) == left(whole) && plan.LowerBound > whole.Cost {
+			rt.Fatalf("costs %s, at least %s; as a whole %s\n%s", plan.Cost, plan.LowerBound, whole.Cost, describe(p, plan))
+		}
+	})
+	if t.Logf("%d plans in turn", inTurn); inTurn < 10 {
+		t.Errorf("only %d plans in turn", inTurn)
+	}
+}

@@ -68,55 +68,6 @@ func (t *Part) podsOf(pods []model.ClassPods) []model.ClassPods {
 	return out
 }
 
-// Suffices reports whether the quotas, the reservations and the limits of NodePools, on which
-// all parts draw, suffice for a plan.
-func Suffices(p *model.Problem, plan *model.Plan) bool {
-	quotas, reserved, pools := map[string]int64{}, map[string]int{}, make([]purchases, len(p.Pools))
-	for i := range plan.NewNodes {
-		n := &plan.NewNodes[i]
-		pool := &p.Pools[n.Pool]
-		t := &p.Catalogs[pool.Catalog].InstanceTypes[n.Best().InstanceType]
-		o := &t.Offerings[n.Best().Offering]
-		pools[n.Pool].add(t, o)
-		for _, q := range o.Quotas {
-			quotas[q.Quota] += q.Amount
-		}
-		if o.CapacityType == model.Reserved && o.Reservation != "" {
-			if reserved[o.Reservation]++; reserved[o.Reservation] > o.Remaining {
-				return false
-			}
-		}
-	}
-	for i := range pools {
-		if pools[i].nodes > 0 && !pools[i].within(&p.Pools[i]) {
-			return false
-		}
-	}
-	// A quota that nothing is bought from may be overdrawn already.
-	return !slices.ContainsFunc(p.Quotas, func(q model.Quota) bool { return quotas[q.Name] > max(q.Left, 0) })
-}
-
-// purchases is what a plan buys of a NodePool.
-type purchases struct {
-	nodes    int
-	cost     model.Money
-	capacity model.Resources
-}
-
-func (b *purchases) add(t *model.InstanceType, o *model.Offering) {
-	b.nodes, b.cost, b.capacity = b.nodes+1, b.cost+o.Price, b.capacity.Add(t.Capacity)
-}
-
-// within reports whether the NodePool's limits admit them.
-func (b *purchases) within(pool *model.Pool) bool {
-	for _, l := range pool.Limits {
-		if bought := b.capacity.Get(l.Axis); bought > 0 && pool.Usage.Get(l.Axis)+bought > l.Value {
-			return false
-		}
-	}
-	return (pool.NodeLimit < 0 || pool.Nodes+b.nodes <= pool.NodeLimit) && (pool.CostLimit == nil || pool.Cost+b.cost <= *pool.CostLimit)
-}
-
 // Unplaced is a part that has all classes of those parts whose plans leave pods without a
 // place, and all NodePools and nodes, by which it can be said why. The numbers are those of
 // these parts. Without such pods there is none.
@@ -139,8 +90,11 @@ func Unplaced(p *model.Problem, parts []Part, plans []*model.Plan) (rest *Part, 
 }
 
 // Cells is how much there is to look at in a part: a cell for each class and offering.
-func (t *Part) Cells() int {
-	return len(t.classes) * offerings(t.Problem, allOf(len(t.pools)), newOpenLabels(t.Problem))
+func (t *Part) Cells() int { return Cells(t.Problem) }
+
+// Cells is how much there is to look at in a problem.
+func Cells(p *model.Problem) int {
+	return len(p.Classes) * offerings(p, allOf(len(p.Pools)), newOpenLabels(p))
 }
 
 // Replace puts a part and its plan in the place of others, by number.
@@ -152,4 +106,20 @@ func Replace(parts []Part, plans []*model.Plan, others []int, part *Part, plan *
 		}
 	}
 	return outParts, outPlans
+}
+
+// ByPriority are the numbers of parts, those first that have the pods of highest priority.
+func ByPriority(parts []Part) []int {
+	highest := make([]int32, len(parts))
+	for i := range parts {
+		classes := parts[i].Problem.Classes
+		for c := range classes {
+			if priority := classes[c].Priority; c == 0 || priority > highest[i] {
+				highest[i] = priority
+			}
+		}
+	}
+	order := allOf(len(parts))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(highest[b], highest[a]) })
+	return order
 }
