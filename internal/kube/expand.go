@@ -137,7 +137,8 @@ type expandedCounts struct{ order, made int }
 // make counts pods that are about to be made, unless they are too many.
 func (e *expander) make(n int) error {
 	if e.counts.made+n > MaxExpandedPods {
-		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together", n, e.counts.made, MaxExpandedPods)
+		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together",
+			n, e.counts.made, MaxExpandedPods)
 	}
 	e.counts.made += n
 	return nil

@@ -62,7 +62,8 @@ func (c *catalogs) overlaid(ctx context.Context, nodePool string, built *instanc
 }
 
 // evaluate evaluates overlays again. Plain is the catalogue of one NodePool.
-func (c *catalogs) evaluate(ctx context.Context, list []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string, plain *fleet.Catalog,
+func (c *catalogs) evaluate(ctx context.Context, list []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string,
+	plain *fleet.Catalog,
 ) (*nodeoverlay.Result, error) {
 	var evaluated []nodeoverlay.Pool
 	of := map[string]*fleet.Catalog{nodePool: plain}
@@ -99,7 +100,8 @@ func (c *catalogs) buyable(ctx context.Context, nodePool string, built *instance
 // remembered is what overlays made of catalogues, nil where they, a NodePool, or the catalogue of
 // this one have changed since. It does not ask for the catalogues of the others, which are asked
 // for in turn.
-func (o *overlays) remembered(now []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string, plain *fleet.Catalog) *nodeoverlay.Result {
+func (o *overlays) remembered(now []v1alpha1.NodeOverlay, pools []karpv1.NodePool, nodePool string, plain *fleet.Catalog,
+) *nodeoverlay.Result {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.result == nil || o.catalogs[nodePool] != plain || len(now) != len(o.overlays) || len(pools) != len(o.pools) {
