@@ -15,7 +15,7 @@ type labelCompiler struct {
 	// labels is what is being compiled.
 	labels LabelIndex
 	// named are the values that rules name, per key, sorted once all rules are read; their
-	// numbers hold until then.
+	// numbers hold until then. Those of NodePools are there for labels that pods compare.
 	named []dict
 	// asked are the labels that pods and daemons ask for, not only NodePools.
 	asked map[string]*askedLabel
@@ -102,13 +102,19 @@ func (l *labelCompiler) mention(rs model.Requirements) {
 	}
 }
 
-// mentionPool is mention for what a NodePool requires.
+// mentionPool is mention for what a NodePool requires. Of values that pods do not name one is
+// as good as another, unless they are compared.
 func (l *labelCompiler) mentionPool(rs model.Requirements) {
 	for i := range rs {
-		if asked := l.asked[rs[i].Key]; asked != nil && rs[i].MinValues > 0 {
+		asked := l.asked[rs[i].Key]
+		if asked != nil && rs[i].MinValues > 0 {
 			asked.compared = true
 		}
-		l.name(&rs[i])
+		if asked != nil && asked.compared {
+			l.name(&rs[i])
+		} else {
+			l.key(rs[i].Key)
+		}
 	}
 }
 

@@ -222,6 +222,12 @@ func compiled(p *model.Problem) string {
 		allowed := s.Allowed(stage, pod)
 		key = model.AppendKey(key, &allowed)
 	}
+	for o := range s.Options {
+		for k := range s.Labels.Keys() {
+			name, _ := s.Labels.ValueName(k, s.Labels.OptionValue(k, o))
+			key = model.AppendKey(key, &name)
+		}
+	}
 	nodes := s.AllowedNodes(pod)
 	key = model.AppendKey(key, &nodes)
 	for n := range p.Nodes {

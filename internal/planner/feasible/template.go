@@ -117,20 +117,24 @@ func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 	var meet []func(value string, present bool) bool
 	for _, r := range reqs {
 		if r.Key == key {
-			meet = append(meet, r.Matcher())
+			meet = append(meet, matcherFor(r, len(l.named[k].names)))
 		}
 	}
 	allowed := func(v string, present bool) bool {
 		return !slices.ContainsFunc(meet, func(meets func(string, bool) bool) bool { return !meets(v, present) })
 	}
-	asked, unasked := l.asked[key], false
-	var values []int32
+	var names []string
 	for _, v := range l.named[k].names {
-		alike := asked == nil || !asked.compared && !asked.values[v]
-		if alike && unasked || !allowed(v, true) {
-			continue
+		if allowed(v, true) {
+			names = append(names, v)
 		}
-		unasked = unasked || alike
+	}
+	if asked := l.asked[key]; asked == nil || !asked.compared {
+		names = append(names, unasked(key, reqs, asked, allowed)...)
+		slices.Sort(names)
+	}
+	var values []int32
+	for _, v := range names {
 		values = append(values, l.labels.dicts[k].id(v))
 	}
 	if allowed("", false) {
@@ -157,6 +161,30 @@ func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 		}
 	}
 	return values
+}
+
+// matcherFor answers a requirement for so many values.
+func matcherFor(r model.Requirement, values int) func(value string, present bool) bool {
+	if values <= few {
+		return r.Matches
+	}
+	return r.Matcher()
+}
+
+// unasked is the first value that requirements name for a label and that is allowed, of those for
+// which pods do not ask.
+func unasked(key string, reqs model.Requirements, asked *askedLabel, allowed func(string, bool) bool) []string {
+	for _, r := range reqs {
+		if r.Key != key || r.Operator != model.In {
+			continue
+		}
+		for _, v := range r.Values {
+			if (asked == nil || !asked.values[v]) && allowed(v, true) {
+				return []string{v}
+			}
+		}
+	}
+	return nil
 }
 
 // choices lists the combinations of open labels for one instance type.
