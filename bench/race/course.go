@@ -24,8 +24,10 @@ type Course struct {
 	Scaled int32
 	// Daemon adds a DaemonSet to every node.
 	Daemon bool
-	// Tenants is for how many tenants there are NodePools, which keep others' pods out.
+	// Tenants is for how many tenants there are NodePools, which keep others' pods out. With
+	// Shared there is one for all, whose machines take a tenant's label by its pods.
 	Tenants int
+	Shared  bool
 }
 
 // Shrinks reports whether the course takes pods away, so that it ends after shrinkFor.
@@ -43,6 +45,8 @@ func Courses() []Course {
 		{Name: "tenth", About: "1,000 pods of ten sizes become 100", Before: mixed(), Scaled: 10},
 		{Name: "tenants", About: "a Deployment of three pods for each of 100 tenants, who have a NodePool each",
 			Added: ofTenants(100), Tenants: 100},
+		{Name: "shared", About: "a Deployment of three pods for each of 100 tenants, who have one NodePool with an open label",
+			Added: ofTenants(100), Tenants: 100, Shared: true},
 	}
 }
 

@@ -35,8 +35,10 @@ func ofTenants(tenants int) []*appsv1.Deployment {
 	return out
 }
 
-// tenantPool is the NodePool of a tenant.
-const tenantPool = `apiVersion: karpenter.sh/v1
+// tenantPool is the NodePool of a tenant, sharedPool one for all of them, both without the end
+// (poolRest).
+const (
+	tenantPool = `apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata:
   name: %[1]s
@@ -46,21 +48,34 @@ spec:
     metadata:
       labels: {example.com/tenant: %[1]s}
     spec:
-      expireAfter: Never
       taints:
         - {key: example.com/tenant, value: %[1]s, effect: NoSchedule}
       requirements:
-        - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+`
+	sharedPool = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: tenants
+  labels: {example.com/tenant: all}
+spec:
+  template:
+    spec:
+      requirements:
+        - {key: example.com/tenant, operator: Exists}
+`
+	poolRest = `        - {key: kubernetes.io/arch, operator: In, values: [amd64]}
         - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand, spot]}
         - {key: karpenter.azure.com/sku-family, operator: In, values: [D, E, F]}
+      expireAfter: Never
       nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}
   disruption:
     consolidationPolicy: WhenEmptyOrUnderutilized
     consolidateAfter: 5s
     budgets:
-      - nodes: 100%%
+      - nodes: 100%
 ---
 `
+)
 
 // addTenants creates the NodePools of a course's tenants and waits until they are ready.
 func (t *turn) addTenants(ctx context.Context) error {
@@ -68,8 +83,15 @@ func (t *turn) addTenants(ctx context.Context) error {
 		return nil
 	}
 	var manifest strings.Builder
-	for i := range t.course.Tenants {
-		fmt.Fprintf(&manifest, tenantPool, tenant(i))
+	wanted := t.course.Tenants
+	if t.course.Shared {
+		manifest.WriteString(sharedPool + poolRest)
+		wanted = 1
+	} else {
+		for i := range t.course.Tenants {
+			fmt.Fprintf(&manifest, tenantPool, tenant(i))
+			manifest.WriteString(poolRest)
+		}
 	}
 	if err := lab.Apply(ctx, t.Config, []byte(manifest.String())); err != nil {
 		return err
@@ -89,12 +111,12 @@ func (t *turn) addTenants(ctx context.Context) error {
 				ready++
 			}
 		}
-		if ready == t.course.Tenants {
+		if ready == wanted {
 			return nil
 		}
 		select {
 		case <-late:
-			return fmt.Errorf("%d of %d NodePools are ready after %s", ready, t.course.Tenants, runWithin)
+			return fmt.Errorf("%d of %d NodePools are ready after %s", ready, wanted, runWithin)
 		case <-time.After(time.Second):
 		}
 	}

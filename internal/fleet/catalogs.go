@@ -21,9 +21,11 @@ type poolCatalogs struct {
 	// types are the instance types of a catalogue by name. A catalogue gets its
 	// entry when it is first asked for a type.
 	types map[*Catalog]map[string]*model.InstanceType
-	// forecasts are what claims that are not launched will become, by NodePool and
-	// requirements. The value is nil where no offering satisfies the claim.
+	// forecasts are what claims that are not launched will become, by what they ask of a
+	// catalogue. The value is nil where no offering satisfies the claim.
 	forecasts map[string]*forecast
+	// keys are the labels that machines of a catalogue have, once they are asked for.
+	keys map[*Catalog]map[string]bool
 	// leftOut are the NodePools that buy nothing; their catalogues are not looked up yet.
 	leftOut []model.LeftOut
 }
@@ -36,6 +38,7 @@ func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs, paused ma
 		costed:    map[costKey]*Catalog{},
 		types:     map[*Catalog]map[string]*model.InstanceType{},
 		forecasts: map[string]*forecast{},
+		keys:      map[*Catalog]map[string]bool{},
 	}
 	for _, pool := range pools {
 		if err := ctx.Err(); err != nil {

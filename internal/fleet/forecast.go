@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -22,15 +23,57 @@ type forecast struct {
 	gpus []*model.GPU
 }
 
-// foresee fills in a node that is not launched. Claims that were made for the
-// same plan mostly ask for the same, so forecasts are kept by what is asked for.
-func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
-	key := n.pool + "\x00" + n.claim.Requirements.String()
-	f, known := c.forecasts[key]
-	if !known {
-		f = newForecast(n.claim, catalog)
-		c.forecasts[key] = f
+// forecast is what a claim will become. Claims that were made for the same plan mostly ask for
+// the same of a catalogue, whatever their own labels are, so forecasts are kept by that.
+func (c *poolCatalogs) forecast(claim *Claim, catalog *Catalog) *forecast {
+	keys := c.keys[catalog]
+	if keys == nil {
+		keys = catalog.labelKeys()
+		c.keys[catalog] = keys
 	}
+	key := fmt.Appendf(nil, "%p", catalog)
+	var asked model.Requirements
+	for _, r := range claim.Requirements {
+		value, known := claim.Labels[r.Key]
+		switch {
+		case keys[r.Key]:
+			asked = append(asked, r)
+			key = fmt.Appendf(key, "\x00%s %q %t", r, value, known)
+		case !r.Matches(value, known):
+			return nil // no machine has the label
+		}
+	}
+	f, known := c.forecasts[string(key)]
+	if !known {
+		f = newForecast(asked, claim.Labels, catalog)
+		c.forecasts[string(key)] = f
+	}
+	return f
+}
+
+// labelKeys are the labels that a machine may have.
+func (c *Catalog) labelKeys() map[string]bool {
+	keys := map[string]bool{model.LabelInstanceType: true, model.LabelZone: true, model.LabelCapacityType: true}
+	for i := range c.InstanceTypes {
+		t := &c.InstanceTypes[i]
+		for key := range t.Labels {
+			keys[key] = true
+		}
+		for key := range t.Choices {
+			keys[key] = true
+		}
+		for j := range t.Offerings {
+			for key := range t.Offerings[j].Labels {
+				keys[key] = true
+			}
+		}
+	}
+	return keys
+}
+
+// foresee fills in a node that is not launched.
+func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
+	f := c.forecast(n.claim, catalog)
 	labels := maps.Clone(n.labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -52,10 +95,10 @@ func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
 	n.labels = labels
 }
 
-// newForecast returns nil where no offering satisfies the claim. Offerings that
-// are unavailable count only where no other one is left.
-func newForecast(claim *Claim, c *Catalog) *forecast {
-	candidates := candidatesFor(claim, c)
+// newForecast returns nil where no offering satisfies what a claim with these labels asks for.
+// Offerings that are unavailable count only where no other one is left.
+func newForecast(asked model.Requirements, labels map[string]string, c *Catalog) *forecast {
+	candidates := candidatesFor(asked, labels, c)
 	if slices.ContainsFunc(candidates, func(x candidate) bool { return x.offering.Available }) {
 		candidates = slices.DeleteFunc(candidates, func(x candidate) bool { return !x.offering.Available })
 	}
@@ -116,10 +159,10 @@ func (x candidate) labels() map[string]string {
 	return labels
 }
 
-func candidatesFor(claim *Claim, c *Catalog) []candidate {
+func candidatesFor(asked model.Requirements, labels map[string]string, c *Catalog) []candidate {
 	types := map[string]bool{}
 	var rest model.Requirements
-	for _, r := range claim.Requirements {
+	for _, r := range asked {
 		if r.Key != model.LabelInstanceType || r.Operator != model.In {
 			rest = append(rest, r)
 			continue
@@ -135,7 +178,7 @@ func candidatesFor(claim *Claim, c *Catalog) []candidate {
 			continue
 		}
 		for j := range t.Offerings {
-			if x := (candidate{t, &t.Offerings[j]}); x.meets(rest, claim.Labels) {
+			if x := (candidate{t, &t.Offerings[j]}); x.meets(rest, labels) {
 				out = append(out, x)
 			}
 		}
