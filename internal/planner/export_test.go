@@ -11,12 +11,12 @@ import (
 
 // SolveInParts plans a problem in its parts, if it has any, however small it is.
 func SolveInParts(p *model.Problem) *model.Plan {
-	return solve(p, portfolio.Standard(), sizes{explained: 1 << 20, whole: 1 << 20})
+	return solve(p, portfolio.Standard(), sizes{explained: 1 << 20, whole: 1 << 20}, nil)
 }
 
 // SolveInTurn is SolveInParts, and plans one part after the other where they need too much.
 func SolveInTurn(p *model.Problem) *model.Plan {
-	return solve(p, portfolio.Standard(), sizes{explained: 1 << 20})
+	return solve(p, portfolio.Standard(), sizes{explained: 1 << 20}, nil)
 }
 
 // Parts is how many parts a problem has.

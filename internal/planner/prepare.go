@@ -7,6 +7,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/offers"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
+	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -25,6 +26,8 @@ type Prepared struct {
 	// answers questions about single nodes.
 	state  *placement.State
 	offers *offers.Alternatives
+	// catalogs are those that the problem shares with others, nil for none.
+	catalogs *feasible.Catalogs
 }
 
 // PreparedClass is a class of pods as the planner sees it.
@@ -54,7 +57,7 @@ func Prepare(p *model.Problem, catalogs *feasible.Catalogs) *Prepared {
 	in := instance.New(feasible.New(p, catalogs))
 	empty := construct.New(in, nil, placement.Decision{}, construct.Params{}).State
 	empty.Domains.KnowAll()
-	g := &Prepared{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}
+	g := &Prepared{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in), catalogs: catalogs}
 	for i := range in.Classes {
 		class := &in.Classes[i]
 		c := PreparedClass{Invalid: class.Invalid, Own: class.Own, Shared: class.Shared}
@@ -65,6 +68,12 @@ func Prepare(p *model.Problem, catalogs *feasible.Catalogs) *Prepared {
 		g.Classes = append(g.Classes, c)
 	}
 	return g
+}
+
+// Solve is [Solve] for a problem with the catalogues of the prepared one, of which nothing is
+// read twice.
+func (g *Prepared) Solve(p *model.Problem) *model.Plan {
+	return solve(p, portfolio.Standard(), standardSizes(), g.catalogs)
 }
 
 // Varied reports whether a node of the option with these pods keeps as many different

@@ -25,10 +25,11 @@ func Solve(p *model.Problem) *model.Plan { return SolveBy(p, portfolio.Standard(
 // SolveBy is [Solve] by another portfolio than the standard one. It is there to measure
 // what the parts of the portfolio earn.
 func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
-	return solve(p, f, standardSizes())
+	return solve(p, f, standardSizes(), nil)
 }
 
-func solve(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
+// solve plans a problem in parts or as one. Catalogs may be those that it shares with others.
+func solve(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *feasible.Catalogs) *model.Plan {
 	if replay := p.Policy.Replay; replay != nil {
 		again := *p
 		again.Policy.Seed, again.Policy.Budget = replay.Seed, replay.Budget
@@ -37,7 +38,7 @@ func solve(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	if plan := solveParts(p, f, s); plan != nil {
 		return plan
 	}
-	return solveWhole(p, f, nil)
+	return solveWhole(p, f, catalogs)
 }
 
 // solveWhole plans a problem as one. Catalogs may be those that it shares with others.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -58,7 +57,7 @@ func (b bound) price() model.Money {
 	}
 	p.Policy.RelaxMinValues = true
 	p.Policy.Elapsed = nil // steps measure the budget: the same bound on every machine, however long the search took
-	plan := planner.Solve(&p)
+	plan := b.p.Prepared.Solve(&p)
 	return kept + model.Money(float64(plan.LowerBound)*discount)
 }
 

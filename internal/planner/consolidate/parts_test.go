@@ -26,6 +26,19 @@ func (d *dice) tenants() *model.DisruptionProblem {
 	return all
 }
 
+// share makes the first NodePool of every tenant one, which leaves the tenant to its machines.
+func share(f *model.DisruptionProblem) {
+	p := f.Problem
+	all := p.Pools[0].Name
+	p.Pools[0].Requirements[len(p.Pools[0].Requirements)-1] = model.Requirement{Key: "tenant", Operator: model.Exists}
+	policy := slices.IndexFunc(f.Policies, func(of model.DisruptionPolicy) bool { return of.Pool == all })
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Pool != "" && policy >= 0 {
+			n.Pool, n.Labels[model.LabelNodePool], f.Usages[i].Policy = all, all, policy
+		}
+	}
+}
+
 // settle makes the pods, nodes and NodePools of a fleet those of a tenant.
 func (d *dice) settle(all, own *model.DisruptionProblem, tenant string) {
 	mine := model.Requirement{Key: "tenant", Operator: model.In, Values: []string{tenant}}
@@ -130,6 +143,9 @@ func TestCommandsOfPartsAreThoseOfTheWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
 		f := d.tenants()
+		if shared := d.once(3); shared && len(f.Problem.Pools) > 0 {
+			share(f)
+		}
 		f.Problem.Policy.Budget = pick(d, 0, 5*time.Millisecond)
 		if consolidate.Parts(f) == 0 {
 			return

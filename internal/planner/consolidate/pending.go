@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
@@ -26,7 +25,7 @@ func reservePending(st *state.State, leaving map[string]bool) []model.NewNode {
 			p.Nodes[n].Used = p.Nodes[n].Allocatable
 		}
 	}
-	plan := planner.Solve(&p)
+	plan := st.Problem.Prepared.Solve(&p)
 	for i := range plan.Placements {
 		pl := &plan.Placements[i]
 		for _, cp := range pl.Pods {

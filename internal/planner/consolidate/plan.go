@@ -2,7 +2,6 @@ package consolidate
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
@@ -42,7 +41,7 @@ func planParts(f *model.DisruptionProblem, from int) *model.Commands {
 	for i := range parts {
 		bought.NewNodes = append(bought.NewNodes, parts[i].NewNodes(pending[i])...)
 	}
-	out := decompose.MergeCommands(f, parts, answers, goesBefore)
+	out := decompose.MergeCommands(f, parts, answers, newMerger(f))
 	for i := range out.Commands {
 		bought.NewNodes = append(bought.NewNodes, out.Commands[i].New...)
 	}
@@ -50,22 +49,6 @@ func planParts(f *model.DisruptionProblem, from int) *model.Commands {
 		return nil
 	}
 	return out
-}
-
-// goesBefore orders commands of different parts as a plan of the whole orders its own: forced
-// ones, then empty nodes, then what saves most for its disruption.
-func goesBefore(a, b *model.Command) bool {
-	if x, y := turn(a.Reason), turn(b.Reason); x != y {
-		return x < y
-	}
-	return float64(a.Saving)*(b.DisruptionCost+0.01) > float64(b.Saving)*(a.DisruptionCost+0.01)
-}
-
-// turn is when commands of a reason are made.
-func turn(r model.DisruptionReason) int {
-	return slices.Index([]model.DisruptionReason{
-		model.DisruptUnhealthy, model.DisruptExpired, model.DisruptDrifted, model.DisruptEmpty, model.DisruptUnderutilized,
-	}, r)
 }
 
 // planWhole plans a problem as one. Catalogs may be those that it shares with others. It also

@@ -20,8 +20,10 @@ type DisruptionPart struct {
 const leastNodesShare = 0.002
 
 // SplitDisruption divides a disruption problem as [Split] does a problem. Nodes of one
-// NodePool are in one part, as are pods that one PodDisruptionBudget guards: parts share no
-// budget.
+// NodePool are in one part, unless they have different values of a label that it leaves open,
+// as are pods that one PodDisruptionBudget guards. Parts share no PodDisruptionBudget, but those
+// of a NodePool with an open label share its disruption budgets: each is stated with all that
+// these allow ([MergeCommands]).
 func SplitDisruption(f *model.DisruptionProblem, from int) []DisruptionPart {
 	d, divided := divideDisruption(f, from)
 	if divided == nil {
@@ -77,7 +79,7 @@ type disruption struct {
 // divideDisruption are the parts of all classes, or nil. Small problems, which most are, cost
 // nothing.
 func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part) {
-	if len(f.Usages) != len(f.Problem.Nodes) || offerings(f.Problem, allOf(len(f.Problem.Pools)), nil) < from {
+	if len(f.Usages) != len(f.Problem.Nodes) {
 		return nil, nil
 	}
 	all := *f.Problem
@@ -85,23 +87,50 @@ func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part
 	for i := range f.Movable {
 		all.Classes = append(all.Classes, f.Movable[i].PodClass)
 	}
-	d := &disruption{f, &all, newShapes(&all)}
-	return d, divide(d.all, d.relations(), from)
+	d := &disruption{DisruptionProblem: f, all: &all}
+	open := d.openLabels()
+	if offerings(&all, allOf(len(all.Pools)), open) < from {
+		return nil, nil
+	}
+	d.shapes = newShapes(&all)
+	return d, divide(d.all, d.relations(open), from)
+}
+
+// openLabels are those of NodePools whose nodes may be in several parts: not where what they
+// cost together decides (policy Balanced), or how many they are (static NodePools, limits).
+func (d *disruption) openLabels() *openLabels {
+	open := newOpenLabels(d.all)
+	for i := range d.all.Pools {
+		pool := &d.all.Pools[i]
+		together := limited(pool) || slices.ContainsFunc(d.Policies, func(p model.DisruptionPolicy) bool {
+			return p.Pool == pool.Name && (p.Static || p.Consolidation == model.Balanced)
+		})
+		if together {
+			open.of[i], open.values[i] = "", 1
+		}
+	}
+	return open
 }
 
 // relations are those of all classes, and what their nodes and budgets add.
-func (d *disruption) relations() *relations {
-	r := newRelations(d.all, nil)
-	pools, guarded := map[string]int{}, map[int]int{} // the first of a NodePool, and of a PodDisruptionBudget
+func (d *disruption) relations(open *openLabels) *relations {
+	r := newRelations(d.all, open)
+	pools, guarded := map[string]int{}, map[int]int{} // by name, and the first of a PodDisruptionBudget
+	first := map[string]int{}                         // the first node of a NodePool that may buy nothing
 	for i := range d.all.Pools {
-		pools[d.all.Pools[i].Name] = r.pool(i)
+		pools[d.all.Pools[i].Name] = i
 	}
 	for n := range d.all.Nodes {
-		if name := d.all.Nodes[n].Pool; name != "" {
-			if _, known := pools[name]; !known { // one that may buy nothing
-				pools[name] = r.node(n)
-			}
-			r.relate(r.node(n), pools[name])
+		name := d.all.Nodes[n].Pool
+		pool, buys := pools[name]
+		other, known := first[name]
+		switch {
+		case buys:
+			r.relateNode(n, pool)
+		case known:
+			r.relate(r.node(n), r.node(other))
+		case name != "":
+			first[name] = n
 		}
 		for _, cp := range d.Usages[n].Pods {
 			r.relate(d.pending()+cp.Class, r.node(n))
@@ -116,6 +145,7 @@ func (d *disruption) relations() *relations {
 			}
 		}
 	}
+	r.joinCells()
 	return r
 }
 
@@ -175,12 +205,18 @@ func (d *disruption) addNodes(own *DisruptionPart, t *Part) {
 	}
 }
 
-// MergeCommands makes one answer of those of all parts, in their order, by index in the
-// whole. The commands of each part keep their order; before those of other parts are those
-// that better says.
-func MergeCommands(f *model.DisruptionProblem, parts []DisruptionPart, answers []*model.Commands,
-	better func(a, b *model.Command) bool,
-) *model.Commands {
+// Commands say how those of several parts become one list.
+type Commands interface {
+	// Before reports whether a command of one part goes before one of another.
+	Before(a, b *model.Command) bool
+	// Admit says why nodes of a command stay, since the commands before it have used up what
+	// parts share; nil where the command is made. Both are by index in the whole.
+	Admit(c *model.Command) []model.KeptNode
+}
+
+// MergeCommands makes one answer of those of all parts, by index in the whole. The commands of
+// each part keep their order.
+func MergeCommands(f *model.DisruptionProblem, parts []DisruptionPart, answers []*model.Commands, of Commands) *model.Commands {
 	out := &model.Commands{Rejected: map[model.Reason]int64{}}
 	for n := range f.Problem.Nodes {
 		out.Before += f.Problem.Nodes[n].Price
@@ -203,10 +239,16 @@ func MergeCommands(f *model.DisruptionProblem, parts []DisruptionPart, answers [
 			out.Rejected[reason] += n
 		}
 		out.Tried += answer.Tried
-		out.Evictions += answer.Evictions
 		out.LowerBound += answer.LowerBound
 	}
-	out.Commands = interleave(queues, better)
+	for _, c := range interleave(queues, of.Before) {
+		if kept := of.Admit(&c); kept != nil {
+			out.Kept = append(out.Kept, kept...)
+			continue
+		}
+		out.Commands = append(out.Commands, c)
+		out.Evictions += c.Evictions
+	}
 	slices.SortStableFunc(out.Kept, func(a, b model.KeptNode) int { return a.Node - b.Node })
 	out.After = out.Before
 	for i := range out.Commands {

@@ -37,6 +37,15 @@ func fleets() *model.DisruptionProblem {
 	return f
 }
 
+// shareNodePool makes the NodePools of tenants one, which leaves the tenant to its nodes.
+func shareNodePool(f *model.DisruptionProblem) {
+	oneForAll(f.Problem)
+	f.Policies = []model.DisruptionPolicy{{Pool: "all"}}
+	for n := range f.Problem.Nodes {
+		f.Problem.Nodes[n].Pool, f.Usages[n].Policy = "all", 0
+	}
+}
+
 // names are the nodes of a problem.
 func names(f *model.DisruptionProblem) []string {
 	var out []string
@@ -63,6 +72,23 @@ func TestNodesOfPartsAreRelatedByPoolsPodsAndBudgets(t *testing.T) {
 		}, 0},
 		"a node of the other's NodePool": {func(f *model.DisruptionProblem) {
 			f.Problem.Nodes[3].Pool = "t0" // its pods are the other's
+		}, 0},
+		"nodes of one NodePool that leaves the tenant to them": {shareNodePool, 2},
+		"a node of it that lacks the label": {func(f *model.DisruptionProblem) {
+			shareNodePool(f)
+			delete(f.Problem.Nodes[3].Labels, "tenant")
+		}, 0},
+		"a limit of it": {func(f *model.DisruptionProblem) {
+			shareNodePool(f)
+			f.Problem.Pools[0].Limits = []model.Limit{{Axis: model.CPU, Value: 1 << 40}}
+		}, 0},
+		"policy Balanced": {func(f *model.DisruptionProblem) {
+			shareNodePool(f)
+			f.Policies[0].Consolidation = model.Balanced
+		}, 0},
+		"a fixed number of nodes": {func(f *model.DisruptionProblem) {
+			shareNodePool(f)
+			f.Policies[0].Static = true
 		}, 0},
 		"nodes of one NodePool that may buy nothing": {func(f *model.DisruptionProblem) {
 			f.Problem.Nodes[0].Pool, f.Problem.Nodes[3].Pool = "gone", "gone"
@@ -143,6 +169,18 @@ func TestAroundIsThePartOfACommand(t *testing.T) {
 	}
 }
 
+// bySaving makes the command that saves more first, and none of a node that stays, 0 for none.
+type bySaving struct{ stays int }
+
+func (bySaving) Before(a, b *model.Command) bool { return a.Saving > b.Saving }
+
+func (s bySaving) Admit(c *model.Command) []model.KeptNode {
+	if s.stays > 0 && c.Nodes[0] == s.stays {
+		return []model.KeptNode{{Node: s.stays}}
+	}
+	return nil
+}
+
 // Commands of parts are told by index in the whole, the better one first, each part's in order.
 func TestMergedCommandsAreOfTheWhole(t *testing.T) {
 	f := fleets()
@@ -159,7 +197,7 @@ func TestMergedCommandsAreOfTheWhole(t *testing.T) {
 		{Commands: []model.Command{command(1, 1), command(3, 0)}, Evictions: 4, LowerBound: 6, Tried: 2,
 			Rejected: map[model.Reason]int64{model.ReasonLimit: 2}, Scores: []model.BalancedScore{{Policy: 1, Nodes: []int{1}}}},
 	}
-	out := MergeCommands(f, parts, answers, func(a, b *model.Command) bool { return a.Saving > b.Saving })
+	out := MergeCommands(f, parts, answers, bySaving{})
 	var order []int
 	for _, c := range out.Commands {
 		order = append(order, c.Nodes[0])
@@ -170,6 +208,10 @@ func TestMergedCommandsAreOfTheWhole(t *testing.T) {
 	last := out.Commands[2]
 	if last.New[0].Pool != 1 || last.New[0].Pods[0].Class != 1 || last.Placements[0].Node != 3 || last.Placements[0].Pods[0].Class != 1 {
 		t.Errorf("the last command: %+v", last)
+	}
+	few := MergeCommands(f, parts, answers, bySaving{stays: 2})
+	if len(few.Commands) != 2 || few.After != 39 || few.Evictions != 4 || len(few.Kept) != 2 || few.Kept[1].Node != 2 {
+		t.Errorf("where the last command is not made: %+v", few)
 	}
 	if out.Before != 42 || out.After != 36 || out.LowerBound != 11 || out.Evictions != 6 || out.Tried != 3 || out.Kept[0].Node != 1 ||
 		out.Scores[0].Nodes[0] != 3 || out.Rejected[model.ReasonLimit] != 2 {

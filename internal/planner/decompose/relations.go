@@ -26,6 +26,7 @@ func newRelations(p *model.Problem, open *openLabels) *relations {
 	r := &relations{problem: p, parent: allOf(len(p.Classes) + len(p.Pools) + len(p.Nodes)), open: open, cells: newCells()}
 	r.relatePlaces()
 	r.relateTerms()
+	r.joinCells()
 	return r
 }
 
@@ -74,11 +75,40 @@ func (r *relations) relatePlaces() {
 			}
 		}
 	}
+}
+
+// joinCells relates the cells of NodePools of which whole machines belong together.
+func (r *relations) joinCells() {
 	for number, own := range r.cells.all {
 		if r.cells.joined[own.pool] {
 			r.relate(r.cell(number), r.pool(own.pool))
 		}
 	}
+}
+
+// relateNode relates a node with the machines of its NodePool that belong to it.
+func (r *relations) relateNode(n, pool int) {
+	value, has := "", false
+	if r.open != nil && r.open.of[pool] != "" {
+		value, has = noderules.NodeLabel(&r.problem.Nodes[n], r.open.of[pool])
+	}
+	if !has {
+		r.cells.joined[pool] = true
+		r.relate(r.node(n), r.pool(pool))
+		return
+	}
+	r.relateCell(r.node(n), cell{pool, value})
+}
+
+// relateCell relates with a cell.
+func (r *relations) relateCell(i int, own cell) {
+	number, known := r.cells.numbers[own]
+	if !known {
+		number = len(r.cells.all)
+		r.cells.numbers[own], r.cells.all = number, append(r.cells.all, own)
+		r.parent = append(r.parent, r.cell(number))
+	}
+	r.relate(i, r.cell(number))
 }
 
 // relatePool relates a class with the machines of a NodePool that may suit it.
@@ -92,14 +122,7 @@ func (r *relations) relatePool(c, pool int, rules *noderules.Rules) {
 		r.relate(c, r.pool(pool))
 	}
 	for _, value := range values {
-		own := cell{pool, value}
-		number, known := r.cells.numbers[own]
-		if !known {
-			number = len(r.cells.all)
-			r.cells.numbers[own], r.cells.all = number, append(r.cells.all, own)
-			r.parent = append(r.parent, r.cell(number))
-		}
-		r.relate(c, r.cell(number))
+		r.relateCell(c, cell{pool, value})
 	}
 }
 

@@ -43,6 +43,14 @@ func Keep(n int, reason model.Reason, format string, args ...any) *model.KeptNod
 	return &model.KeptNode{Node: n, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// KeepByBudget says that the budgets of a NodePool, by the number of its policy, allow no more
+// nodes to be removed for a reason next to so many that are.
+func KeepByBudget(f *model.DisruptionProblem, n, policy int, reason model.DisruptionReason, removed int) *model.KeptNode {
+	of := &f.Policies[policy]
+	return Keep(n, model.ReasonPoolBudget,
+		"The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.", of.Pool, Plural(max(0, of.Allowed[reason]), "more node"), reason, f.Problem.Nodes[n].Name, removed)
+}
+
 // DoesNotPay is the reason to keep node n, the first of these nodes, when removing
 // them would save too little for the evictions that it takes. EvictionCost and units
 // are the sums of Node.EvictionCost and Node.EvictionUnits.

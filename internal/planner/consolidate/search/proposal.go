@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
@@ -54,7 +53,7 @@ func (r proposer) propose(st *state.State, nodes []int32) *state.SubPlan {
 			p.Classes, classes = append(p.Classes, c), append(classes, int32(r.p.FirstMovable+i))
 		}
 	}
-	return r.subPlan(planner.Solve(&p), nodes, classes)
+	return r.subPlan(r.p.Prepared.Solve(&p), nodes, classes)
 }
 
 // tookIn reports whether pods have moved to a node since the problem was stated.

@@ -142,10 +142,7 @@ func (b *Budgets) BlockStatic(n int32) *model.KeptNode {
 
 func (b *Budgets) poolBlock(n int32, reason model.DisruptionReason) *model.KeptNode {
 	policy := b.p.Nodes[n].Policy
-	allowed := b.p.Input.Policies[policy].Allowed[reason]
-	return compiled.Keep(int(n), model.ReasonPoolBudget,
-		"The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
-		b.p.Input.Policies[policy].Pool, compiled.Plural(max(0, allowed), "more node"), reason, b.p.NodeName(int(n)), b.removed[policy])
+	return compiled.KeepByBudget(b.p.Input, int(n), policy, reason, int(b.removed[policy]))
 }
 
 // PodBlock says which PodDisruptionBudget keeps a node from being removed next to
