@@ -309,6 +309,9 @@ func (c *Catalogs) serve(p *model.Problem) bool {
 	return c != nil && len(c.of) > 0 && len(p.Catalogs) == len(c.of) && &p.Catalogs[0] == &c.of[0]
 }
 
+// mostRead is how many readings are kept. Parts of a problem are mostly alike, and share a few.
+const mostRead = 32
+
 // get returns what was read under a key before, or reads it.
 func (c *Catalogs) get(key string, read func() *readCatalogs) *readCatalogs {
 	c.mu.Lock()
@@ -316,7 +319,9 @@ func (c *Catalogs) get(key string, read func() *readCatalogs) *readCatalogs {
 	known := c.read[key]
 	if known == nil {
 		known = read()
-		c.read[key] = known
+		if len(c.read) < mostRead {
+			c.read[key] = known
+		}
 	}
 	return known
 }

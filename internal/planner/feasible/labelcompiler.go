@@ -49,6 +49,13 @@ func newLabelCompiler(p *model.Problem) *labelCompiler {
 		l.demands = append(l.demands, rules.Alternatives()...)
 	}
 	for i := range p.Pools {
+		for _, r := range p.Pools[i].Requirements {
+			if r.MinValues > 0 {
+				l.domain(r.Key) // values are counted
+			}
+		}
+	}
+	for i := range p.Pools {
 		l.mentionPool(p.Pools[i].Requirements)
 		for key := range p.Pools[i].Labels { // order does not matter: sorted below
 			l.key(key)
@@ -106,11 +113,7 @@ func (l *labelCompiler) mention(rs model.Requirements) {
 // as good as another, unless they are compared.
 func (l *labelCompiler) mentionPool(rs model.Requirements) {
 	for i := range rs {
-		asked := l.asked[rs[i].Key]
-		if asked != nil && rs[i].MinValues > 0 {
-			asked.compared = true
-		}
-		if asked != nil && asked.compared {
+		if asked := l.asked[rs[i].Key]; asked != nil && asked.compared {
 			l.name(&rs[i])
 		} else {
 			l.key(rs[i].Key)

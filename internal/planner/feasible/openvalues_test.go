@@ -31,6 +31,9 @@ func TestOpenLabelHasTheValuesThatMatter(t *testing.T) {
 	exists := named("p", model.Requirement{Key: "team", Operator: model.Exists})
 	many := named("p", in("team", "a", "b", "c", "d"))
 	numbers := named("p", in("team", "1", "2", "3"))
+	counted := many
+	counted.Requirements = slices.Clone(many.Requirements)
+	counted.Requirements[1].MinValues = 2
 	spread := asking()
 	spread.Spread = []model.SpreadConstraint{{TopologyKey: "team", MaxSkew: 1, Hard: true}}
 	for name, c := range map[string]struct {
@@ -45,6 +48,7 @@ func TestOpenLabelHasTheValuesThatMatter(t *testing.T) {
 		"pods name what is not there":     {many, []model.PodClass{asking(in("team", "z"))}, []string{"a"}},
 		"pods exclude one":                {many, []model.PodClass{asking(model.Requirement{Key: "team", Operator: model.NotIn, Values: []string{"a"}})}, []string{"b"}},
 		"pods compare values":             {numbers, []model.PodClass{asking(model.Requirement{Key: "team", Operator: model.Gt, Values: []string{"1"}})}, []string{"1", "2", "3"}},
+		"minValues":                       {counted, []model.PodClass{asking()}, []string{"a", "b", "c", "d"}},
 		"pods spread over values":         {many, []model.PodClass{spread}, []string{"a", "b", "c", "d"}},
 		"any value, pods name one":        {exists, []model.PodClass{asking(in("team", "c"))}, []string{"c"}},
 		"any value, some pods name one":   {exists, []model.PodClass{asking(in("team", "c")), asking()}, []string{valueAny, "c"}},
@@ -53,6 +57,22 @@ func TestOpenLabelHasTheValuesThatMatter(t *testing.T) {
 		if got := valuesOf("team", c.pool, c.classes...); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// A NodePool that counts values of a label leaves one before it its own.
+func TestValuesAreCountedForAllNodePools(t *testing.T) {
+	first, second := named("first", in("team", "a", "b")), named("second", in("team", "c"))
+	second.Requirements[1].MinValues = 1
+	s := New(&model.Problem{
+		Axes: model.NewAxes(),
+		Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{{
+			Name: "a", Capacity: model.Resources{2000, 8, 0, 10}, Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Available: true}},
+		}}}},
+		Pools: []model.Pool{first, second}, Classes: []model.PodClass{asking()},
+	}, nil)
+	if len(s.Options) != 3 {
+		t.Errorf("%d options, want one for each value", len(s.Options))
 	}
 }
 
