@@ -48,7 +48,8 @@ func Keep(n int, reason model.Reason, format string, args ...any) *model.KeptNod
 func KeepByBudget(f *model.DisruptionProblem, n, policy int, reason model.DisruptionReason, removed int) *model.KeptNode {
 	of := &f.Policies[policy]
 	return Keep(n, model.ReasonPoolBudget,
-		"The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.", of.Pool, Plural(max(0, of.Allowed[reason]), "more node"), reason, f.Problem.Nodes[n].Name, removed)
+		"The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
+		of.Pool, Plural(max(0, of.Allowed[reason]), "more node"), reason, f.Problem.Nodes[n].Name, removed)
 }
 
 // DoesNotPay is the reason to keep node n, the first of these nodes, when removing
