@@ -49,6 +49,18 @@ func TestVirtualPodsAreAlwaysPlanned(t *testing.T) {
 	}
 }
 
+// However much room buffers ask for, so many virtual pods are planned.
+func TestVirtualPodsAreBounded(t *testing.T) {
+	store := bufferStore()
+	second := roomFor(2)
+	second.UID, second.Name = "second", "zz"
+	store.SetBuffers([]*Buffer{roomFor(mostVirtual - 1), second})
+	pods := store.Snapshot().virtualPods()
+	if last := pods[len(pods)-1]; len(pods) != mostVirtual || last.Buffer != "zz" || last.Announced != 1 {
+		t.Errorf("%d virtual pods, the last is %s of %s", len(pods), last.Ref, last.Buffer)
+	}
+}
+
 // What a buffer holds room on is not empty, and nothing keeps its pods there.
 func TestVirtualPodsHoldTheirRoom(t *testing.T) {
 	for name, c := range map[string]struct {

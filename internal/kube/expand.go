@@ -134,8 +134,8 @@ type expander struct {
 // expandedCounts count pods: order those without a time of creation, made those that were made.
 type expandedCounts struct{ order, made int }
 
-// make counts pods that are about to be made, unless they are too many.
-func (e *expander) make(n int) error {
+// countMade counts pods that are about to be made, unless they are too many.
+func (e *expander) countMade(n int) error {
 	if e.counts.made+n > MaxExpandedPods {
 		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together",
 			n, e.counts.made, MaxExpandedPods)
@@ -413,7 +413,7 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 		}
 	}
 	names = names[:e.withinTemplate(o, "StatefulSet", template, len(names))]
-	if err := e.make(len(names)); err != nil {
+	if err := e.countMade(len(names)); err != nil {
 		return err
 	}
 	for _, name := range names {

@@ -43,7 +43,7 @@ func ordinalName(s *appsv1.StatefulSet, place int) string {
 // many. Where a pod has one
 // of these names, all of the workload's have its kind in their names, too.
 func (e *expander) addNumbered(o client.Object, kind string, numbers []string, template *corev1.PodTemplateSpec) error {
-	if err := e.make(len(numbers)); err != nil {
+	if err := e.countMade(len(numbers)); err != nil {
 		return err
 	}
 	prefix := o.GetName() + "-"

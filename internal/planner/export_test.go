@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"math"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
@@ -17,6 +19,11 @@ func SolveInParts(p *model.Problem) *model.Plan {
 // SolveInTurn is SolveInParts, and plans one part after the other where they need too much.
 func SolveInTurn(p *model.Problem) *model.Plan {
 	return solve(p, portfolio.Standard(), sizes{explained: 1 << 20}, nil)
+}
+
+// PartsExceed reports whether the parts of a problem together need more than there is.
+func PartsExceed(p *model.Problem) bool {
+	return Parts(p) > 0 && solveParts(p, portfolio.Standard(), sizes{explained: 1 << 20, whole: math.MaxInt}) == nil
 }
 
 // Parts is how many parts a problem has.

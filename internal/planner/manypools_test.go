@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 )
 
 // bigCatalog has 400 sizes in three zones.
@@ -108,6 +109,33 @@ func TestTenantsOfOneNodePoolShareItsLimit(t *testing.T) {
 		if plan.Unschedulable[i].Reason != model.ReasonNodeLimit {
 			t.Fatalf("tenant %d waits for %s", plan.Unschedulable[i].Class, plan.Unschedulable[i].Reason)
 		}
+	}
+}
+
+// What parts cost that are planned in turn is no bound of the whole, which might have left the
+// cheap machine to the one that needs it more.
+func TestPartsInTurnHaveNoBound(t *testing.T) {
+	catalog := model.Catalog{}
+	for _, it := range []struct {
+		name  string
+		price float64
+	}{{"cheap", 1}, {"near", 1.1}, {"dear", 3}} {
+		o := model.Offering{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(it.price), Available: true}
+		if it.name == "cheap" {
+			o.Quotas = []model.QuotaUse{{Quota: "family", Amount: 1}}
+		}
+		catalog.InstanceTypes = append(catalog.InstanceTypes,
+			model.InstanceType{Name: it.name, Capacity: model.Resources{4000, 16 * gi, 100 * gi, 110}, Offerings: []model.Offering{o}})
+	}
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{catalog}, Quotas: []model.Quota{{Name: "family", Left: 1}}}
+	for i, other := range []string{"near", "dear"} {
+		c := ofTenant(i, 1, 1500)
+		c.NodeRequirements = model.Requirements{{Key: model.LabelInstanceType, Operator: model.In, Values: []string{"cheap", other}}}
+		p.Pools, p.Classes = append(p.Pools, tenant(i)), append(p.Classes, c)
+	}
+	plan, whole := solve(p, portfolio.Standard(), sizes{}, nil), Solve(p)
+	if plan.Cost != model.USD(4) || whole.Cost != model.USD(2.1) || plan.LowerBound > whole.Cost {
+		t.Errorf("in turn %s, at least %s; as a whole %s", plan.Cost, plan.LowerBound, whole.Cost)
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *divided) solveNext(part *decompose.Part) *model.Plan {
 func (d *divided) explainByAll() {
 	rest, which := decompose.Unplaced(d.problem, d.parts, d.plans)
 	replay := d.problem.Policy.Replay
-	if rest == nil || rest.Cells() > d.sizes.explained || replay != nil && len(replay.Parts) == len(d.parts) {
+	if rest == nil || decompose.Cells(rest.Problem) > d.sizes.explained || replay != nil && len(replay.Parts) == len(d.parts) {
 		return
 	}
 	plan := d.solveNext(rest)

@@ -36,28 +36,23 @@ func turn(r model.DisruptionReason) int {
 // Admit counts the nodes of a command, unless the budgets of their NodePools have no room for
 // all of them. It then says so of each.
 func (m *merger) Admit(c *model.Command) []model.KeptNode {
-	counted := 0
+	before := slices.Clone(m.removed)
 	for _, n := range c.Nodes {
 		policy := m.problem.Usages[n].Policy
 		if reason, full := m.full(n, c.Reason); full {
-			for _, other := range c.Nodes[:counted] {
-				if own := m.problem.Usages[other].Policy; own >= 0 {
-					m.removed[own]--
-				}
-			}
+			m.removed = before
 			return m.kept(c, policy, reason)
 		}
 		if policy >= 0 {
 			m.removed[policy]++
 		}
-		counted++
 	}
 	return nil
 }
 
 // full says for which reason the budgets of a node's NodePool have no room for it. A node that
 // is removed as empty or underutilized needs room for either reason that it could be removed
-// for, as in a plan of the whole.
+// for, as for state.Budgets.
 func (m *merger) full(n int, reason model.DisruptionReason) (model.DisruptionReason, bool) {
 	usage := &m.problem.Usages[n]
 	if usage.Policy < 0 {

@@ -26,12 +26,16 @@ func (d *dice) tenants() *model.DisruptionProblem {
 	return all
 }
 
-// share makes the first NodePool of every tenant one, which leaves the tenant to its machines.
-func share(f *model.DisruptionProblem) {
+// share makes the first NodePool of every tenant one, which leaves the tenant to its machines and
+// lets few nodes go.
+func (d *dice) share(f *model.DisruptionProblem) {
 	p := f.Problem
 	all := p.Pools[0].Name
 	p.Pools[0].Requirements[len(p.Pools[0].Requirements)-1] = model.Requirement{Key: "tenant", Operator: model.Exists}
 	policy := slices.IndexFunc(f.Policies, func(of model.DisruptionPolicy) bool { return of.Pool == all })
+	if policy >= 0 {
+		f.Policies[policy].Allowed = map[model.DisruptionReason]int{model.DisruptEmpty: d.upTo(2), model.DisruptUnderutilized: d.upTo(2)}
+	}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Pool != "" && policy >= 0 {
 			n.Pool, n.Labels[model.LabelNodePool], f.Usages[i].Policy = all, all, policy
@@ -144,7 +148,7 @@ func TestCommandsOfPartsAreThoseOfTheWhole(t *testing.T) {
 		d := &dice{T: rt}
 		f := d.tenants()
 		if shared := d.once(3); shared && len(f.Problem.Pools) > 0 {
-			share(f)
+			d.share(f)
 		}
 		f.Problem.Policy.Budget = pick(d, 0, 5*time.Millisecond)
 		if consolidate.Parts(f) == 0 {

@@ -76,8 +76,7 @@ type disruption struct {
 	shapes *shapes
 }
 
-// divideDisruption are the parts of all classes, or nil. Small problems, which most are, cost
-// nothing.
+// divideDisruption are the parts of all classes, or nil.
 func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part) {
 	if len(f.Usages) != len(f.Problem.Nodes) {
 		return nil, nil
@@ -99,13 +98,14 @@ func divideDisruption(f *model.DisruptionProblem, from int) (*disruption, []Part
 // openLabels are those of NodePools whose nodes may be in several parts: not where what they
 // cost together decides (policy Balanced), or how many they are (static NodePools, limits).
 func (d *disruption) openLabels() *openLabels {
-	open := newOpenLabels(d.all)
+	open, together := newOpenLabels(d.all), map[string]bool{}
+	for i := range d.Policies {
+		if p := &d.Policies[i]; p.Static || p.Consolidation == model.Balanced {
+			together[p.Pool] = true
+		}
+	}
 	for i := range d.all.Pools {
-		pool := &d.all.Pools[i]
-		together := limited(pool) || slices.ContainsFunc(d.Policies, func(p model.DisruptionPolicy) bool {
-			return p.Pool == pool.Name && (p.Static || p.Consolidation == model.Balanced)
-		})
-		if together {
+		if pool := &d.all.Pools[i]; limited(pool) || together[pool.Name] {
 			open.of[i], open.values[i] = "", 1
 		}
 	}
@@ -126,7 +126,7 @@ func (d *disruption) relations(open *openLabels) *relations {
 		other, known := first[name]
 		switch {
 		case buys:
-			r.relateNode(n, pool)
+			r.relateMachines(r.node(n), pool, ofNode(&d.all.Nodes[n], open.of[pool]))
 		case known:
 			r.relate(r.node(n), r.node(other))
 		case name != "":
@@ -145,7 +145,7 @@ func (d *disruption) relations(open *openLabels) *relations {
 			}
 		}
 	}
-	r.joinCells()
+	r.joinValues()
 	return r
 }
 
@@ -205,8 +205,8 @@ func (d *disruption) addNodes(own *DisruptionPart, t *Part) {
 	}
 }
 
-// Commands say how those of several parts become one list.
-type Commands interface {
+// Merger says how the commands of several parts become one list.
+type Merger interface {
 	// Before reports whether a command of one part goes before one of another.
 	Before(a, b *model.Command) bool
 	// Admit says why nodes of a command stay, since the commands before it have used up what
@@ -216,7 +216,7 @@ type Commands interface {
 
 // MergeCommands makes one answer of those of all parts, by index in the whole. The commands of
 // each part keep their order.
-func MergeCommands(f *model.DisruptionProblem, parts []DisruptionPart, answers []*model.Commands, of Commands) *model.Commands {
+func MergeCommands(f *model.DisruptionProblem, parts []DisruptionPart, answers []*model.Commands, m Merger) *model.Commands {
 	out := &model.Commands{Rejected: map[model.Reason]int64{}}
 	for n := range f.Problem.Nodes {
 		out.Before += f.Problem.Nodes[n].Price
@@ -241,8 +241,8 @@ func MergeCommands(f *model.DisruptionProblem, parts []DisruptionPart, answers [
 		out.Tried += answer.Tried
 		out.LowerBound += answer.LowerBound
 	}
-	for _, c := range interleave(queues, of.Before) {
-		if kept := of.Admit(&c); kept != nil {
+	for _, c := range interleave(queues, m.Before) {
+		if kept := m.Admit(&c); kept != nil {
 			out.Kept = append(out.Kept, kept...)
 			continue
 		}

@@ -89,10 +89,7 @@ func Unplaced(p *model.Problem, parts []Part, plans []*model.Plan) (rest *Part, 
 	return rest, which
 }
 
-// Cells is how much there is to look at in a part: a cell for each class and offering.
-func (t *Part) Cells() int { return Cells(t.Problem) }
-
-// Cells is how much there is to look at in a problem.
+// Cells is how much there is to look at in a problem: a cell for each class and offering.
 func Cells(p *model.Problem) int {
 	return len(p.Classes) * offerings(p, allOf(len(p.Pools)), newOpenLabels(p))
 }

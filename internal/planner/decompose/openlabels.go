@@ -87,18 +87,29 @@ func valuesOf(rules *noderules.Rules, label string) (values []string) {
 	return values
 }
 
-// cell is the machines of a NodePool, by index in the problem, with a value of its open label.
-type cell struct {
+// poolValue is a NodePool, by index in the problem, and a value of its open label.
+type poolValue struct {
 	pool  int
 	value string
 }
 
-// cells numbers cells, in the order in which they are met.
-type cells struct {
-	numbers map[cell]int
-	all     []cell
-	// joined are the NodePools on whose machines some class does not mind the value.
+// poolValues numbers the values of NodePools, in the order in which they are met.
+type poolValues struct {
+	numbers map[poolValue]int
+	all     []poolValue
+	// joined are the NodePools of which all machines belong together: they have no open label,
+	// or some class does not mind its value.
 	joined map[int]bool
 }
 
-func newCells() *cells { return &cells{numbers: map[cell]int{}, joined: map[int]bool{}} }
+func newPoolValues() *poolValues {
+	return &poolValues{numbers: map[poolValue]int{}, joined: map[int]bool{}}
+}
+
+// ofNode is the value that a node has of a label, nil where it has none.
+func ofNode(n *model.Node, label string) []string {
+	if value, has := noderules.NodeLabel(n, label); has {
+		return []string{value}
+	}
+	return nil
+}

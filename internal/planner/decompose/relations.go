@@ -8,25 +8,23 @@ import (
 )
 
 // relations are which classes, NodePools and nodes belong together, a forest in which those
-// that do have one root. Classes come first, then NodePools, then nodes, then the cells of
-// NodePools with an open label.
+// that do have one root. Classes come first, then NodePools, then nodes, then the values of open
+// labels of NodePools.
 type relations struct {
 	problem *model.Problem
 	parent  []int
-	// open are the labels that NodePools leave open, nil where whole NodePools belong together.
-	open  *openLabels
-	cells *cells
+	open    *openLabels
+	values  *poolValues
 }
 
 // newRelations relates classes with the NodePools and nodes that may suit them, and with
 // each other where topology terms of one select pods of the other. Pods that mount one volume
-// share its slot on a node that suits both alone. Open is nil, or tells which machines of a
-// NodePool different classes do not share.
+// share its slot on a node that suits both alone.
 func newRelations(p *model.Problem, open *openLabels) *relations {
-	r := &relations{problem: p, parent: allOf(len(p.Classes) + len(p.Pools) + len(p.Nodes)), open: open, cells: newCells()}
+	r := &relations{problem: p, parent: allOf(len(p.Classes) + len(p.Pools) + len(p.Nodes)), open: open, values: newPoolValues()}
 	r.relatePlaces()
 	r.relateTerms()
-	r.joinCells()
+	r.joinValues()
 	return r
 }
 
@@ -44,9 +42,9 @@ func (r *relations) relate(a, b int) {
 	r.parent[max(a, b)] = min(a, b)
 }
 
-func (r *relations) pool(i int) int { return len(r.problem.Classes) + i }
-func (r *relations) node(i int) int { return len(r.problem.Classes) + len(r.problem.Pools) + i }
-func (r *relations) cell(i int) int { return r.node(len(r.problem.Nodes)) + i }
+func (r *relations) pool(i int) int      { return len(r.problem.Classes) + i }
+func (r *relations) node(i int) int      { return len(r.problem.Classes) + len(r.problem.Pools) + i }
+func (r *relations) poolValue(i int) int { return r.node(len(r.problem.Nodes)) + i }
 
 // relatePlaces relates classes with NodePools and nodes. Classes with the same rules have the
 // same places.
@@ -64,7 +62,7 @@ func (r *relations) relatePlaces() {
 		first[key] = c
 		for _, i := range pools.candidates(&rules) {
 			if rules.Admits(&p.Pools[i], cloud) {
-				r.relatePool(c, i, &rules)
+				r.relateMachines(c, i, valuesOf(&rules, r.open.of[i]))
 			}
 		}
 		for _, group := range nodes.candidates(&rules) {
@@ -77,52 +75,31 @@ func (r *relations) relatePlaces() {
 	}
 }
 
-// joinCells relates the cells of NodePools of which whole machines belong together.
-func (r *relations) joinCells() {
-	for number, own := range r.cells.all {
-		if r.cells.joined[own.pool] {
-			r.relate(r.cell(number), r.pool(own.pool))
+// joinValues relates the values of NodePools of which all machines belong together.
+func (r *relations) joinValues() {
+	for number, own := range r.values.all {
+		if r.values.joined[own.pool] {
+			r.relate(r.poolValue(number), r.pool(own.pool))
 		}
 	}
 }
 
-// relateNode relates a node with the machines of its NodePool that belong to it.
-func (r *relations) relateNode(n, pool int) {
-	value, has := "", false
-	if r.open != nil && r.open.of[pool] != "" {
-		value, has = noderules.NodeLabel(&r.problem.Nodes[n], r.open.of[pool])
-	}
-	if !has {
-		r.cells.joined[pool] = true
-		r.relate(r.node(n), r.pool(pool))
-		return
-	}
-	r.relateCell(r.node(n), cell{pool, value})
-}
-
-// relateCell relates with a cell.
-func (r *relations) relateCell(i int, own cell) {
-	number, known := r.cells.numbers[own]
-	if !known {
-		number = len(r.cells.all)
-		r.cells.numbers[own], r.cells.all = number, append(r.cells.all, own)
-		r.parent = append(r.parent, r.cell(number))
-	}
-	r.relate(i, r.cell(number))
-}
-
-// relatePool relates a class with the machines of a NodePool that may suit it.
-func (r *relations) relatePool(c, pool int, rules *noderules.Rules) {
-	var values []string
-	if r.open != nil && r.open.of[pool] != "" {
-		values = valuesOf(rules, r.open.of[pool])
-	}
+// relateMachines relates a class or a node with those machines of a NodePool that have one of
+// these values of its open label, or with all where there are none.
+func (r *relations) relateMachines(i, pool int, values []string) {
 	if values == nil {
-		r.cells.joined[pool] = true
-		r.relate(c, r.pool(pool))
+		r.values.joined[pool] = true
+		r.relate(i, r.pool(pool))
 	}
 	for _, value := range values {
-		r.relateCell(c, cell{pool, value})
+		own := poolValue{pool, value}
+		number, known := r.values.numbers[own]
+		if !known {
+			number = len(r.values.all)
+			r.values.numbers[own], r.values.all = number, append(r.values.all, own)
+			r.parent = append(r.parent, r.poolValue(number))
+		}
+		r.relate(i, r.poolValue(number))
 	}
 }
 
@@ -185,8 +162,8 @@ func (r *relations) groups() []group {
 			out[n].pools = append(out[n].pools, i)
 		}
 	}
-	for number, own := range r.cells.all {
-		n, used := numbers[r.root(r.cell(number))]
+	for number, own := range r.values.all {
+		n, used := numbers[r.root(r.poolValue(number))]
 		if used && !slices.Contains(out[n].pools, own.pool) {
 			out[n].pools = append(out[n].pools, own.pool)
 		}

@@ -35,3 +35,25 @@ func TestPlanOfPartsKeepsLimitsOfNodePools(t *testing.T) {
 		}
 	}
 }
+
+// A part is stated with what others have left, and the whole stays as it is.
+func TestPartHasWhatOthersLeave(t *testing.T) {
+	p := tenants()
+	oneForAll(p)
+	p.Quotas = []model.Quota{{Name: "family", Left: 5}}
+	for o := range p.Catalogs[0].InstanceTypes[0].Offerings {
+		p.Catalogs[0].InstanceTypes[0].Offerings[o].Quotas = []model.QuotaUse{{Quota: "family", Amount: 2}}
+	}
+	parts, supply := Split(p, 0), NewSupply(p)
+	bought := &model.Plan{NewNodes: []model.NewNode{{Offerings: []model.OfferingRef{{Price: 1}}}}}
+	if !supply.Take(&parts[0], bought) || !supply.Take(&parts[0], bought) || supply.Take(&parts[0], bought) {
+		t.Fatal("a quota of five does not suffice for two machines that take two of it, or does for three")
+	}
+	left := supply.Left(&parts[1]).Problem
+	if pool := &left.Pools[0]; pool.Nodes != 2 || pool.Cost != 2 || pool.Usage.Get(model.CPU) != 4000 || left.Quotas[0].Left != 1 {
+		t.Errorf("left are %+v and quotas %v", pool, left.Quotas)
+	}
+	if own := parts[1].Problem; own.Pools[0].Nodes != 0 || own.Quotas[0].Left != 5 || supply.Reserved() {
+		t.Error("the part itself was changed, or something is reserved")
+	}
+}

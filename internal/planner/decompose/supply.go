@@ -82,7 +82,7 @@ func (b *purchases) add(p *model.Problem, pool int, of model.OfferingRef) {
 // on may be overdrawn already.
 func (s *Supply) admits(own *purchases) bool {
 	for i, more := range own.pools {
-		if !s.pool(i).admits(&more) {
+		if pool := s.pool(i); !limitsAdmit(&pool, &more) {
 			return false
 		}
 	}
@@ -106,17 +106,14 @@ func (s *Supply) admits(own *purchases) bool {
 }
 
 // pool is a NodePool with what was bought of it.
-func (s *Supply) pool(i int) leftPool {
+func (s *Supply) pool(i int) model.Pool {
 	pool, had := s.problem.Pools[i], s.bought.pools[i]
 	pool.Usage, pool.Nodes, pool.Cost = pool.Usage.Add(had.capacity), pool.Nodes+had.nodes, pool.Cost+had.cost
-	return leftPool{pool}
+	return pool
 }
 
-// leftPool is a NodePool as plans leave it.
-type leftPool struct{ model.Pool }
-
-// admits reports whether the NodePool's limits have room.
-func (p leftPool) admits(more *poolPurchases) bool {
+// limitsAdmit reports whether a NodePool's limits have room.
+func limitsAdmit(p *model.Pool, more *poolPurchases) bool {
 	for _, l := range p.Limits {
 		if bought := more.capacity.Get(l.Axis); bought > 0 && p.Usage.Get(l.Axis)+bought > l.Value {
 			return false
@@ -134,7 +131,7 @@ func (s *Supply) Left(t *Part) *Part {
 	out, own := *t, *t.Problem
 	own.Pools, own.Quotas = slices.Clone(own.Pools), slices.Clone(own.Quotas)
 	for i, pool := range t.pools {
-		own.Pools[i] = s.pool(pool).Pool
+		own.Pools[i] = s.pool(pool)
 	}
 	for i := range own.Quotas {
 		own.Quotas[i].Left -= s.bought.quotas[own.Quotas[i].Name]

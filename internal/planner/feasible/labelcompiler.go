@@ -100,10 +100,7 @@ func (l *labelCompiler) mention(rs model.Requirements) {
 		switch rs[i].Operator {
 		case model.Gt, model.Gte, model.Lt, model.Lte:
 			asked.compared = true
-		default:
-			for _, v := range rs[i].Values {
-				asked.values[v] = true
-			}
+		default: // the others tell single values apart
 		}
 		l.name(&rs[i])
 	}
@@ -233,9 +230,8 @@ func (l *labelCompiler) finish(p *model.Problem, pools []Pool) {
 
 // askedLabel is what pods and daemons ask of a label.
 type askedLabel struct {
-	// values are those that they name. All others are alike to them, unless compared is set:
-	// they compare values with a number, or count pods by them.
-	values   map[string]bool
+	// compared says that they compare values with a number, or count pods by them. Otherwise
+	// all values are alike to them but those that they name.
 	compared bool
 	// demands are what classes demand of it, once something has asked for it.
 	demands *labelDemands
@@ -257,7 +253,7 @@ func (l *labelCompiler) domain(key string) { l.ask(key).compared = true }
 func (l *labelCompiler) ask(key string) *askedLabel {
 	l.key(key)
 	if l.asked[key] == nil {
-		l.asked[key] = &askedLabel{values: map[string]bool{}}
+		l.asked[key] = &askedLabel{}
 	}
 	return l.asked[key]
 }
@@ -276,11 +272,7 @@ func (l *labelCompiler) useful(k int, values []int32) []int32 {
 		return values
 	}
 	out := slices.DeleteFunc(slices.Clone(values), func(v int32) bool {
-		name, present := "", v != Absent
-		if present {
-			name = l.labels.dicts[k].names[v]
-		}
-		return !asked.demands.meets(name, present)
+		return !asked.demands.meets(l.labels.text(k, v))
 	})
 	if len(out) == 0 {
 		return values[:1]

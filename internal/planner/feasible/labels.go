@@ -138,11 +138,16 @@ func (l *LabelIndex) Values(key int) int { return len(l.dicts[key].names) }
 // ValueName returns the text of a value, and whether it is a value that can be
 // written down rather than a stand-in.
 func (l *LabelIndex) ValueName(key int, value int32) (string, bool) {
+	name, present := l.text(key, value)
+	return name, present && name != valueAny && name != noderules.NewHostname
+}
+
+// text is a value as requirements see it, and whether there is one.
+func (l *LabelIndex) text(key int, value int32) (string, bool) {
 	if value == Absent {
 		return "", false
 	}
-	name := l.dicts[key].names[value]
-	return name, name != valueAny && name != noderules.NewHostname
+	return l.dicts[key].names[value], true
 }
 
 // Matching returns the options whose labels meet all requirements; nil means

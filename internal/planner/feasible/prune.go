@@ -75,14 +75,14 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 		}
 		out = append(out, i)
 	}
-	return k.dropClosed(out, unnamed, catalogs, admitted)
+	return k.dropNarrower(out, unnamed, catalogs, admitted)
 }
 
-// dropClosed drops NodePools that offer what another one offers to more classes: their taints
+// dropNarrower drops NodePools that offer what another one offers to more classes: their taints
 // keep some from them. Candidates may stand for others and be stood for.
-func (k *compiler) dropClosed(order, candidates []int, catalogs []*catalog, admitted []Set) []int {
+func (k *compiler) dropNarrower(order, candidates []int, catalogs []*catalog, admitted []Set) []int {
 	p := k.problem
-	open := map[string]int{} // the pool with an offer that admits the most
+	widest := map[string]int{} // the pool with an offer that admits the most
 	offers := make(map[int]string, len(candidates))
 	for _, i := range candidates {
 		pool := *k.nameless(&p.Pools[i], catalogs[p.Pools[i].Catalog])
@@ -94,13 +94,13 @@ func (k *compiler) dropClosed(order, candidates []int, catalogs []*catalog, admi
 		if prefersOthers(&p.Pools[i]) {
 			continue
 		}
-		if best, known := open[offers[i]]; !known || admitted[i].Count() > admitted[best].Count() {
-			open[offers[i]] = i
+		if best, known := widest[offers[i]]; !known || admitted[i].Count() > admitted[best].Count() {
+			widest[offers[i]] = i
 		}
 	}
-	closed := func(i int) bool {
+	narrower := func(i int) bool {
 		offer, candidate := offers[i]
-		best, known := open[offer]
+		best, known := widest[offer]
 		if !candidate || !known || best == i {
 			return false
 		}
@@ -109,13 +109,13 @@ func (k *compiler) dropClosed(order, candidates []int, catalogs []*catalog, admi
 		return !beyond.Any()
 	}
 	for _, i := range order {
-		if closed(i) {
+		if narrower(i) {
 			k.unused = append(append(k.unused, i), k.alike[i]...)
 			delete(k.alike, i)
 		}
 	}
 	slices.Sort(k.unused)
-	return slices.DeleteFunc(order, closed)
+	return slices.DeleteFunc(order, narrower)
 }
 
 // prefersOthers reports whether pods that tolerate a pool's taints had rather not use it.

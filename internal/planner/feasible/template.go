@@ -130,7 +130,7 @@ func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 		}
 	}
 	if asked := l.asked[key]; asked == nil || !asked.compared {
-		names = append(names, unasked(key, reqs, asked, allowed)...)
+		names = append(names, l.unasked(k, reqs, allowed)...)
 		slices.Sort(names)
 	}
 	var values []int32
@@ -173,13 +173,13 @@ func matcherFor(r model.Requirement, values int) func(value string, present bool
 
 // unasked is the first value that requirements name for a label and that is allowed, of those for
 // which pods do not ask.
-func unasked(key string, reqs model.Requirements, asked *askedLabel, allowed func(string, bool) bool) []string {
+func (l *labelCompiler) unasked(k int, reqs model.Requirements, allowed func(string, bool) bool) []string {
 	for _, r := range reqs {
-		if r.Key != key || r.Operator != model.In {
+		if r.Key != l.labels.keys[k] || r.Operator != model.In {
 			continue
 		}
 		for _, v := range r.Values {
-			if (asked == nil || !asked.values[v]) && allowed(v, true) {
+			if _, asked := l.named[k].ids[v]; !asked && allowed(v, true) {
 				return []string{v}
 			}
 		}
@@ -275,11 +275,8 @@ func (l *labelCompiler) meeting(t *template, open []openKey, rs model.Requiremen
 	for _, o := range open {
 		name := l.labels.keys[o.key]
 		meets := func(v int32) bool {
-			text := ""
-			if v != Absent {
-				text = l.labels.dicts[o.key].names[v]
-			}
-			return !slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == name && !r.Matches(text, v != Absent) })
+			text, present := l.labels.text(o.key, v)
+			return !slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == name && !r.Matches(text, present) })
 		}
 		i := slices.IndexFunc(o.values, meets)
 		if i < 0 {

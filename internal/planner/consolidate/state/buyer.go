@@ -29,7 +29,7 @@ type Buyer struct {
 	buyers buyers
 }
 
-// buyers are lists of classes by option. Between calls all are empty.
+// buyers are lists of classes by option.
 type buyers struct {
 	// head is, by option, the number in cells of its first class and 1, 0 for none.
 	head  []int32
@@ -212,20 +212,13 @@ func (b *Buyer) Fill(i int32) bool {
 func (b *Buyer) buySeveral(budget model.Money) bool {
 	s := b.st
 	before := s.price
-	listed := false
-	defer func() {
-		if listed {
-			b.forgetBuyers()
-		}
-	}()
-	for {
+	for first := true; ; first = false {
 		left := budget - (s.price - before)
 		if b.buyOne(left) {
 			return true
 		}
-		if !listed {
+		if first {
 			b.listBuyers()
-			listed = true
 		}
 		best, most := int32(-1), 0.0
 		for at := range b.worthLooking(false, left-1) {
@@ -253,6 +246,8 @@ func (b *Buyer) listBuyers() {
 	if len(b.buyers.head) < p.Permitted.Listed {
 		b.buyers.head = make([]int32, p.Permitted.Listed)
 	}
+	clear(b.buyers.head)
+	b.buyers.cells = b.buyers.cells[:0]
 	for i := len(b.st.Unplaced.classes) - 1; i >= 0; i-- {
 		class := b.st.Unplaced.classes[i]
 		if b.st.Unplaced.count[class] == 0 {
@@ -263,12 +258,6 @@ func (b *Buyer) listBuyers() {
 			b.buyers.head[at] = int32(len(b.buyers.cells))
 		}
 	}
-}
-
-// forgetBuyers empties the lists of [Buyer.listBuyers].
-func (b *Buyer) forgetBuyers() {
-	clear(b.buyers.head)
-	b.buyers.cells = b.buyers.cells[:0]
 }
 
 // appraise is the shadow price of the pods with which a new node would be filled.
