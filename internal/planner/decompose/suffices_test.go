@@ -46,8 +46,10 @@ func TestPartHasWhatOthersLeave(t *testing.T) {
 	}
 	parts, supply := Split(p, 0), NewSupply(p)
 	bought := &model.Plan{NewNodes: []model.NewNode{{Offerings: []model.OfferingRef{{Price: 1}}}}}
-	if !supply.Take(&parts[0], bought) || !supply.Take(&parts[0], bought) || supply.Take(&parts[0], bought) {
-		t.Fatal("a quota of five does not suffice for two machines that take two of it, or does for three")
+	for machines, want := range []bool{true, true, false} {
+		if got := supply.Take(&parts[0], bought); got != want {
+			t.Fatalf("beside %d machines of two each a quota of five has room for one more: got %v, want %v", machines, got, want)
+		}
 	}
 	left := supply.Left(&parts[1]).Problem
 	if pool := &left.Pools[0]; pool.Nodes != 2 || pool.Cost != 2 || pool.Usage.Get(model.CPU) != 4000 || left.Quotas[0].Left != 1 {
