@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/decompose"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
@@ -169,7 +170,7 @@ func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (mod
 // plan plans one pod of the class with a change, on what the plan leaves.
 func (a *adviser) plan(change func(p *model.Problem, class *model.PodClass)) *model.Plan {
 	if a.left == nil {
-		a.left = afterPlan(a.made.input.Problem, a.made.plan)
+		a.left = decompose.After(a.made.input.Problem, a.made.plan)
 	}
 	p := *a.left
 	p.Pools = slices.Clone(p.Pools)

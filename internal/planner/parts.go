@@ -16,7 +16,7 @@ type sizes struct {
 	// place are explained by all NodePools.
 	explained int
 	// whole is the most cells of a problem that is planned as one where its parts together
-	// take more than there is.
+	// take more than there is, or where it falls into parts but for some classes.
 	whole int
 }
 
@@ -76,6 +76,9 @@ func (d *divided) solve(part *decompose.Part, record int) *model.Plan {
 			part.Problem.Policy.Replay = replay.Parts[record]
 		}
 	}
+	if plan := solveStaged(part.Problem, d.portfolio, d.sizes, d.catalogs); plan != nil {
+		return plan
+	}
 	return solveWhole(part.Problem, d.portfolio, d.catalogs)
 }
 
@@ -110,7 +113,11 @@ func (d *divided) solveInTurn() bool {
 		if supply.Reserved() {
 			return false
 		}
-		plan := d.solveNext(supply.Left(&d.parts[i]))
+		left := supply.Left(&d.parts[i])
+		if decompose.LosesDomains(d.parts[i].Problem, left.Problem) {
+			return false
+		}
+		plan := d.solveNext(left)
 		plan.LowerBound = 0
 		if !supply.Take(&d.parts[i], plan) {
 			return false

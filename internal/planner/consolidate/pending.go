@@ -36,7 +36,7 @@ func reservePending(st *state.State, leaving map[string]bool) []model.NewNode {
 		st.Eligible.Block(int32(pl.Node), keptForPending(st, pl.Node))
 	}
 	for i := range plan.NewNodes {
-		if o := st.Problem.OptionOf(&plan.NewNodes[i]); o >= 0 {
+		if o := st.Problem.Space.OptionOf(&plan.NewNodes[i], nil); o >= 0 {
 			st.Book(o)
 		}
 	}

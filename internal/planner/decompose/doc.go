@@ -7,7 +7,10 @@
 //   - relations.go: what makes pods depend on each other
 //   - places.go: which NodePools and nodes may suit pods
 //   - shapes.go: which running pods count for others
-//   - merge.go: one plan of all, and whether quotas and reservations suffice for it
+//   - merge.go: one plan of all
+//   - supply.go: whether quotas, reservations and limits suffice for it
+//   - common.go: pods that keep a problem from being divided, for a stage of their own
+//   - after.go: the problem that a plan leaves
 //   - disruption.go: the same for problems of consolidation
 //
 // See docs/planner.md, section "Independent parts".

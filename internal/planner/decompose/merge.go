@@ -12,39 +12,43 @@ import (
 func Merge(p *model.Problem, parts []Part, plans []*model.Plan) *model.Plan {
 	out := &model.Plan{}
 	for i, plan := range plans {
-		t := &parts[i]
-		for _, n := range plan.NewNodes {
-			n.Pool, n.Pods = t.pools[n.Pool], t.podsOf(n.Pods)
-			out.NewNodes = append(out.NewNodes, n)
-		}
-		for _, pl := range plan.Placements {
-			out.Placements = append(out.Placements, model.Placement{Node: t.nodes[pl.Node], Pods: t.podsOf(pl.Pods)})
-		}
-		for _, u := range plan.Unschedulable {
-			u.Class, u.Pools = t.classes[u.Class], slices.Clone(u.Pools)
-			for v := range u.Pools {
-				u.Pools[v].Pool = t.pools[u.Pools[v].Pool]
-			}
-			out.Unschedulable = append(out.Unschedulable, u)
-		}
-		for _, r := range plan.Relaxed {
-			r.Class = t.classes[r.Class]
-			out.Relaxed = append(out.Relaxed, r)
-		}
-		for _, r := range plan.Rejected {
-			if !slices.Contains(out.Rejected, r) {
-				out.Rejected = append(out.Rejected, r)
-			}
-		}
-		out.Cost, out.LowerBound = out.Cost+plan.Cost, out.LowerBound+plan.LowerBound
-		out.Fewer.Machines, out.Fewer.Paid = out.Fewer.Machines+plan.Fewer.Machines, out.Fewer.Paid+plan.Fewer.Paid
-		stats := &out.Stats
-		stats.Engine = plan.Stats.Engine
-		stats.Steps, stats.Rounds = stats.Steps+plan.Stats.Steps, stats.Rounds+plan.Stats.Rounds
-		stats.FirstCost += plan.Stats.FirstCost
+		parts[i].addTo(out, plan)
 	}
 	inOrder(p, out)
 	return out
+}
+
+// addTo adds the plan of the part to one of the whole.
+func (t *Part) addTo(out, plan *model.Plan) {
+	for _, n := range plan.NewNodes {
+		n.Pool, n.Pods = t.pools[n.Pool], t.podsOf(n.Pods)
+		out.NewNodes = append(out.NewNodes, n)
+	}
+	for _, pl := range plan.Placements {
+		out.Placements = append(out.Placements, model.Placement{Node: t.nodes[pl.Node], Pods: t.podsOf(pl.Pods)})
+	}
+	for _, u := range plan.Unschedulable {
+		u.Class, u.Pools = t.classes[u.Class], slices.Clone(u.Pools)
+		for v := range u.Pools {
+			u.Pools[v].Pool = t.pools[u.Pools[v].Pool]
+		}
+		out.Unschedulable = append(out.Unschedulable, u)
+	}
+	for _, r := range plan.Relaxed {
+		r.Class = t.classes[r.Class]
+		out.Relaxed = append(out.Relaxed, r)
+	}
+	for _, r := range plan.Rejected {
+		if !slices.Contains(out.Rejected, r) {
+			out.Rejected = append(out.Rejected, r)
+		}
+	}
+	out.Cost, out.LowerBound = out.Cost+plan.Cost, out.LowerBound+plan.LowerBound
+	out.Fewer.Machines, out.Fewer.Paid = out.Fewer.Machines+plan.Fewer.Machines, out.Fewer.Paid+plan.Fewer.Paid
+	stats := &out.Stats
+	stats.Engine = plan.Stats.Engine
+	stats.Steps, stats.Rounds = stats.Steps+plan.Stats.Steps, stats.Rounds+plan.Stats.Rounds
+	stats.FirstCost += plan.Stats.FirstCost
 }
 
 // inOrder sorts new nodes by NodePool as a plan of the whole has them: the heaviest first,

@@ -105,6 +105,13 @@ func (s *Supply) admits(own *purchases) bool {
 	return true
 }
 
+// sells reports whether one machine more may be bought as an offering of a NodePool.
+func (s *Supply) sells(pool int, of model.OfferingRef) bool {
+	own := NewSupply(s.problem).bought
+	own.add(s.problem, pool, of)
+	return s.admits(&own)
+}
+
 // pool is a NodePool with what was bought of it.
 func (s *Supply) pool(i int) model.Pool {
 	pool, had := s.problem.Pools[i], s.bought.pools[i]
@@ -138,4 +145,32 @@ func (s *Supply) Left(t *Part) *Part {
 	}
 	out.Problem = &own
 	return &out
+}
+
+// LosesDomains reports whether the pods of a problem spread over other domains than hosts, and
+// some offering can be bought no longer that could be before, with the same NodePools: spreads count
+// domains in which a machine could be bought, and the problem does not know of these.
+func LosesDomains(before, now *model.Problem) bool {
+	spreads := slices.ContainsFunc(now.Classes, func(c model.PodClass) bool {
+		return slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.Hard && s.TopologyKey != model.LabelHostname })
+	})
+	if !spreads {
+		return false
+	}
+	all, left := NewSupply(before), NewSupply(now)
+	for i := range before.Pools {
+		if before.Pools[i].Catalog < 0 {
+			continue
+		}
+		types := before.Catalogs[before.Pools[i].Catalog].InstanceTypes
+		for t := range types {
+			for o := range types[t].Offerings {
+				of := model.OfferingRef{InstanceType: t, Offering: o}
+				if all.sells(i, of) && !left.sells(i, of) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }

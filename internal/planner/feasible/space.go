@@ -125,6 +125,43 @@ func (s *Space) PoolOf(option int) *Pool {
 	return &s.Pools[i]
 }
 
+// OptionOf is the index in Options of what a plan buys for a new node, with the labels that
+// it asks for, -1 when there is none. Suits says which of several with other labels may be it; nil
+// stands for any.
+func (s *Space) OptionOf(node *model.NewNode, suits func(option int) bool) int {
+	options, best := s.Options, node.Best()
+	for i := range s.Pools {
+		pool := &s.Pools[i]
+		if pool.Index != node.Pool {
+			continue
+		}
+		first := pool.First + sort.Search(pool.End-pool.First, func(o int) bool { return options[pool.First+o].Type >= best.InstanceType })
+		for o := first; o < pool.End && options[o].Type == best.InstanceType; o++ {
+			if options[o].Offering == best.Offering && s.hasLabels(o, node.Requirements) && (suits == nil || suits(o)) {
+				return o
+			}
+		}
+	}
+	return -1
+}
+
+// hasLabels reports whether an option has labels that are asked for, as far as rules look at them.
+func (s *Space) hasLabels(option int, rs model.Requirements) bool {
+	labels := &s.Labels
+	for i := range rs {
+		key := labels.KeyIndex(rs[i].Key)
+		if key < 0 {
+			continue
+		}
+		value := labels.OptionValue(key, option)
+		name, _ := labels.ValueName(key, value)
+		if !rs[i].Matches(name, value != Absent) {
+			return false
+		}
+	}
+	return true
+}
+
 // Tier returns the set of options whose pools have this tier.
 func (s *Space) Tier(tier int) Set {
 	set := NewSet(len(s.Options))

@@ -32,7 +32,7 @@ func TestOptionOfNewNodeHasItsLabels(t *testing.T) {
 	key := p.Space.Labels.KeyIndex("team")
 	for _, of := range []string{"a", "b"} {
 		node := &model.NewNode{Pool: 1, Offerings: []model.OfferingRef{{InstanceType: 1, Offering: 1}}, Requirements: team(of)}
-		o := p.OptionOf(node)
+		o := p.Space.OptionOf(node, nil)
 		if o < 0 {
 			t.Fatalf("team %s has no option", of)
 		}
@@ -47,10 +47,10 @@ func TestOptionOfNewNodeHasItsLabels(t *testing.T) {
 			}
 		}
 	}
-	if o := p.OptionOf(&model.NewNode{Pool: 1, Offerings: []model.OfferingRef{{}}, Requirements: team("c")}); o >= 0 {
+	if o := p.Space.OptionOf(&model.NewNode{Pool: 1, Offerings: []model.OfferingRef{{}}, Requirements: team("c")}, nil); o >= 0 {
 		t.Errorf("a team without pods has option %d", o)
 	}
-	if o := p.OptionOf(&model.NewNode{Pool: 2, Offerings: []model.OfferingRef{{}}}); o >= 0 {
+	if o := p.Space.OptionOf(&model.NewNode{Pool: 2, Offerings: []model.OfferingRef{{}}}, nil); o >= 0 {
 		t.Errorf("another NodePool has option %d", o)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -223,42 +222,6 @@ func (p *Problem) WithOptions(options []int) *Problem {
 		out.Options = append(out.Options, p.compileOption(o))
 	}
 	return &out
-}
-
-// OptionOf is the index in Space.Options of what a plan buys for a new node, with the labels that
-// it asks for, -1 when there is none.
-func (p *Problem) OptionOf(node *model.NewNode) int {
-	options, best := p.Space.Options, node.Best()
-	for i := range p.Space.Pools {
-		pool := &p.Space.Pools[i]
-		if pool.Index != node.Pool {
-			continue
-		}
-		first := pool.First + sort.Search(pool.End-pool.First, func(o int) bool { return options[pool.First+o].Type >= best.InstanceType })
-		for o := first; o < pool.End && options[o].Type == best.InstanceType; o++ {
-			if options[o].Offering == best.Offering && p.hasLabels(o, node.Requirements) {
-				return o
-			}
-		}
-	}
-	return -1
-}
-
-// hasLabels reports whether an option has labels that are asked for, as far as rules look at them.
-func (p *Problem) hasLabels(option int, rs model.Requirements) bool {
-	labels := &p.Space.Labels
-	for i := range rs {
-		key := labels.KeyIndex(rs[i].Key)
-		if key < 0 {
-			continue
-		}
-		value := labels.OptionValue(key, option)
-		name, _ := labels.ValueName(key, value)
-		if !rs[i].Matches(name, value != feasible.Absent) {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *Problem) rankClasses() {

@@ -76,7 +76,7 @@ func (r proposer) subPlan(plan *model.Plan, nodes, classes []int32) *state.SubPl
 	}
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
-		option := r.p.OptionOf(node)
+		option := r.p.Space.OptionOf(node, nil)
 		at, ok := r.options[option]
 		if !ok {
 			continue

@@ -1,0 +1,207 @@
+package planner_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
+)
+
+// withCommon draws a problem of tenants who share open NodePools, some of whose pods belong to no
+// tenant.
+func (d *dice) withCommon() *model.Problem {
+	p := d.tenants()
+	for i := range p.Pools {
+		if d.once(2) {
+			last := &p.Pools[i].Requirements[len(p.Pools[i].Requirements)-1]
+			*last = model.Requirement{Key: "tenant", Operator: model.Exists}
+		}
+		if d.once(3) {
+			p.Pools[i].NodeLimit = p.Pools[i].Nodes + d.upTo(3)
+			p.Pools[i].Weight = 0 // so that those with limits are shared, too
+		}
+	}
+	for i := range p.Classes {
+		rules := &p.Classes[i].PodRules
+		if d.once(3) {
+			rules.NodeRequirements = slices.DeleteFunc(slices.Clone(rules.NodeRequirements), func(r model.Requirement) bool { return r.Key == "tenant" })
+		}
+	}
+	return p
+}
+
+// A plan made in stages breaks no rule of the whole, leaves no pod out for which there is a place,
+// and its bound holds for plans of the whole, as theirs for it.
+func TestPlanInStagesIsOneOfTheWhole(t *testing.T) {
+	staged, compared, cost, costWhole := 0, 0, model.Money(0), model.Money(0)
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &dice{T: rt, tiny: rapid.Bool().Draw(rt, "tiny")}
+		p := d.withCommon()
+		p.Policy.Budget = pick(d, 0, 2*time.Millisecond)
+		if !planner.Staged(p) {
+			return
+		}
+		staged++
+		plan := planner.SolveInTurn(p)
+		violations := slices.DeleteFunc(verify.Check(p, plan), func(v verify.Violation) bool {
+			return v.Rule == "near tie" // which is each stage's own, by its own bound
+		})
+		if len(violations) > 0 {
+			rt.Fatalf("%v\n%s", violations, describe(p, plan))
+		}
+		for i := range plan.Unschedulable {
+			if plan.Unschedulable[i].Reason == "" {
+				rt.Fatalf("no reason for %+v\n%s", plan.Unschedulable[i], describe(p, plan))
+			}
+		}
+		whole := planner.SolveWhole(p)
+		if more := verify.CouldAdd(p, plan); d.tiny && more != "" && verify.CouldAdd(p, whole) == "" {
+			rt.Fatalf("%s\n%s", more, describe(p, plan))
+		}
+		if left(plan) != left(whole) {
+			return
+		}
+		compared, cost, costWhole = compared+1, cost+plan.Cost, costWhole+whole.Cost
+		if plan.LowerBound > whole.Cost || whole.LowerBound > plan.Cost {
+			rt.Fatalf("costs %s, at least %s; as a whole %s, at least %s\n%s", plan.Cost, plan.LowerBound, whole.Cost, whole.LowerBound,
+				describe(p, plan))
+		}
+	})
+	t.Logf("%d plans in stages, %d of them compared: they cost %s, as a whole %s", staged, compared, cost, costWhole)
+	if compared < 10 {
+		t.Errorf("only %d plans in stages, %d of them compared", staged, compared)
+	}
+}
+
+// teamsBesideShared is a problem of teams with two pods each, which leave room on their machines,
+// and of pods which any machine may hold.
+func teamsBesideShared(teams, shared int) *model.Problem {
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{
+		{Name: "small", Capacity: model.Resources{2000, 8 * gi, 100 * gi, 110}, Offerings: []model.Offering{
+			{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(1), Available: true},
+			{Zone: "z2", CapacityType: model.OnDemand, Price: model.USD(1), Available: true},
+		}},
+		{Name: "tight", Capacity: model.Resources{1500, 8 * gi, 100 * gi, 110}, Offerings: []model.Offering{
+			{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(1.01), Available: true},
+		}},
+	}}}}
+	p.Pools = []model.Pool{{Name: "all", NodeLimit: -1, Requirements: model.Requirements{{Key: "team", Operator: model.Exists}}}}
+	class := func(name string, n int, millis int64) model.PodClass {
+		c := model.PodClass{Owner: name, PodShape: model.PodShape{Namespace: "default", Labels: map[string]string{"app": name}},
+			Requests: model.Resources{millis, gi, 0, 1}}
+		for i := range n {
+			c.Pods = append(c.Pods, model.PodRef{Namespace: "default", Name: fmt.Sprint(name, "-", i)})
+		}
+		return c
+	}
+	for i := range teams {
+		c := class(fmt.Sprint("team-", i), 1, 1500)
+		c.NodeRequirements = model.Requirements{{Key: "team", Operator: model.In, Values: []string{fmt.Sprint(i)}}}
+		p.Classes = append(p.Classes, c)
+	}
+	p.Classes = append(p.Classes, class("shared", shared, 400))
+	return p
+}
+
+// Pods that belong to no team take what the teams' machines have left, and no machine is bought
+// for them before that is used up. Machines that took one are not bought in a size without room
+// for it.
+func TestStagesFillWhatOthersBought(t *testing.T) {
+	p := teamsBesideShared(4, 3)
+	plan := planner.SolveInTurn(p)
+	if len(plan.NewNodes) != 4 || plan.Cost != model.USD(4) || len(plan.Unschedulable) > 0 || !planner.Staged(p) {
+		t.Fatalf("%d machines for %s, %d classes wait, staged %v", len(plan.NewNodes), plan.Cost, len(plan.Unschedulable), planner.Staged(p))
+	}
+	for i := range plan.NewNodes {
+		n := &plan.NewNodes[i]
+		both := len(n.Pods) == 2
+		for _, o := range n.Offerings {
+			if both && o.InstanceType == 1 {
+				t.Errorf("a machine with a shared pod may be of a size that does not hold it: %+v", n)
+			}
+		}
+		millis := int64(1500)
+		if both {
+			millis = 1900
+		}
+		if n.Requests.Get(model.CPU) != millis {
+			t.Errorf("machine %d asks for %d millis, want %d", i, n.Requests.Get(model.CPU), millis)
+		}
+		if len(n.Requirements) == 0 || n.Requirements[0].Key != "team" || len(n.Requirements[0].Values) != 1 {
+			t.Errorf("machine %d is of no team: %+v", i, n.Requirements)
+		}
+	}
+	if v := verify.Check(p, plan); len(v) > 0 {
+		t.Error(v)
+	}
+}
+
+// The bound of a plan in stages counts the pods of both.
+func TestBoundOfStagesCountsAllPods(t *testing.T) {
+	p := teamsBesideShared(4, 40)
+	plan, whole := planner.SolveInTurn(p), planner.SolveWhole(p)
+	if plan.LowerBound < whole.LowerBound || plan.LowerBound > whole.Cost {
+		t.Errorf("costs %s, at least %s; as a whole %s, at least %s", plan.Cost, plan.LowerBound, whole.Cost, whole.LowerBound)
+	}
+}
+
+// Where not all can have a place, those have one that have the higher priority, whichever stage
+// is theirs.
+func TestStagesGiveWayToPriority(t *testing.T) {
+	for _, urgent := range []bool{false, true} {
+		p := teamsBesideShared(4, 20)
+		p.Pools[0].NodeLimit = 4
+		shared := &p.Classes[len(p.Classes)-1]
+		if urgent {
+			shared.Priority = 10
+		}
+		plan := planner.SolveInTurn(p)
+		waits := map[bool]int{}
+		for _, u := range plan.Unschedulable {
+			waits[u.Class == len(p.Classes)-1] += len(u.Pods)
+		}
+		if want := map[bool]map[bool]int{false: {true: 16}, true: {false: 4}}[urgent]; !reflect.DeepEqual(waits, want) {
+			t.Errorf("shared pods urgent %v: waiting are (shared or not) %v, want %v", urgent, waits, want)
+		}
+		if v := verify.Check(p, plan); len(v) > 0 {
+			t.Error(v)
+		}
+	}
+}
+
+// A plan that was made in stages is made again in the same stages.
+func TestReplayRepeatsPlanInStages(t *testing.T) {
+	p := planner.TenantsWaiting(4)
+	p.Pools = []model.Pool{{Name: "all", NodeLimit: -1, Requirements: model.Requirements{{Key: "team", Operator: model.Exists}}}}
+	for i := range p.Classes {
+		if p.Classes[i].Tolerations = nil; i%20 < 15 {
+			p.Classes[i].NodeRequirements = model.Requirements{{Key: "team", Operator: model.In, Values: []string{fmt.Sprint(i / 20)}}}
+		}
+	}
+	p.Policy = model.Policy{Budget: 50 * time.Millisecond, Seed: 3, Elapsed: stumbling(time.Second, 4)}
+	cut := planner.SolveInTurn(p)
+	replay := cut.Stats.Replay
+	if replay == nil || len(replay.Parts) != 2 || len(replay.Parts[0].Parts) != 4 || !planner.Staged(p) {
+		t.Fatalf("the plan was not made in stages, or not recorded: %+v", replay)
+	}
+	text, err := json.Marshal(replay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Policy = model.Policy{Replay: &model.Replay{}}
+	if err := json.Unmarshal(text, p.Policy.Replay); err != nil {
+		t.Fatal(err)
+	}
+	again := planner.SolveInTurn(p)
+	if mustMarshal(t, cut) != mustMarshal(t, again) || !reflect.DeepEqual(cut.NewNodes, again.NewNodes) {
+		t.Errorf("got another plan: cost %s, bound %s, want %s, %s", again.Cost, again.LowerBound, cut.Cost, cut.LowerBound)
+	}
+}
