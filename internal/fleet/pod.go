@@ -105,8 +105,9 @@ type Pod struct {
 	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
 	Terminal    bool
 	Terminating bool
-	// LeavingSince is when a Terminating pod was asked to go.
-	LeavingSince time.Time
+	// LeavingSince is when a Terminating pod was asked to go, GoneBy when the kubelet will have
+	// killed it.
+	LeavingSince, GoneBy time.Time
 	// Daemon pods belong to a DaemonSet; Static ones to their node.
 	Daemon bool
 	Static bool
@@ -136,6 +137,16 @@ func (p *Pod) Bound() bool { return p.Node != "" && !p.Terminal }
 // counts reports whether topology rules see the pod where it is, or will be.
 func (p *Pod) counts() bool {
 	return (p.Node != "" || p.Nominated != "") && !p.Terminal && !p.Terminating
+}
+
+// vacatesWithin is the time within which pods that go make room for others: the grace period that
+// pods have by default. Hardly any machine that is bought now is there sooner. overdue is how long
+// after its time a pod may still be listed; one that stays longer is stuck.
+const vacatesWithin, overdue = 30 * time.Second, 5 * time.Second
+
+// vacates reports whether a pod will be gone before a machine that is bought now can take pods.
+func vacates(p *Pod, now time.Time) bool {
+	return p.Terminating && !p.Daemon && !p.Static && p.GoneBy.After(now.Add(-overdue)) && !p.GoneBy.After(now.Add(vacatesWithin))
 }
 
 // Movable reports whether a pod of a node that leaves needs a place elsewhere

@@ -136,6 +136,7 @@ func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options)
 		a.virtual = append(a.virtual, p)
 		a.pending.add(p)
 	}
+	a.vacated = opts.Now
 	pending := a.pending.classes(a.volumes, a.claims)
 	return a.input(a.problem(pending, a.writer(pending))), nil
 }
@@ -156,6 +157,9 @@ type assembly struct {
 	living map[string]int
 	// virtual are the pods of buffers that are to be planned, or that have a place.
 	virtual []*Pod
+	// vacated is when pods are planned that may wait for room: what pods take that vacate it
+	// soon is free then. It is zero where room counts that is free already.
+	vacated time.Time
 }
 
 // newAssembly reads the parts. Every pod is then with its node or among the
@@ -335,9 +339,11 @@ func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
 		out.Claim = n.claim.Name
 	}
 	for _, p := range n.pods {
-		p.Spec.Requests.addTo(out.Used, axes)
+		if !vacates(p, a.vacated) {
+			p.Spec.Requests.addTo(out.Used, axes)
+			out.HostPorts = append(out.HostPorts, p.Spec.HostPorts...)
+		}
 		a.claims.addUsed(p, n, out.Used, axes)
-		out.HostPorts = append(out.HostPorts, p.Spec.HostPorts...)
 		out.Attached = append(out.Attached, a.volumes.attached(p)...)
 	}
 	a.claims.kinds.markNode(n, &out, axes)

@@ -34,6 +34,7 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 		Terminal:     pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating:  pod.DeletionTimestamp != nil,
 		LeavingSince: leavingSince(pod),
+		GoneBy:       goneBy(pod),
 		Daemon:       ownedBy(pod, "apps/v1", "DaemonSet"),
 		Static:       ownedBy(pod, "v1", "Node"),
 		KeepUntil:    keepUntil(pod),
@@ -111,14 +112,19 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// leavingSince is when the deletion of a pod was asked for: its timestamp says when
-// the grace period is over.
-func leavingSince(pod *corev1.Pod) time.Time {
+// goneBy is when the grace period of a pod's deletion is over, zero where it is not deleted.
+func goneBy(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}
 	}
-	since := pod.DeletionTimestamp.Time
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+	return pod.DeletionTimestamp.Time
+}
+
+// leavingSince is when the deletion of a pod was asked for: its timestamp says when
+// the grace period is over.
+func leavingSince(pod *corev1.Pod) time.Time {
+	since := goneBy(pod)
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil && !since.IsZero() {
 		since = since.Add(-time.Duration(*grace) * time.Second)
 	}
 	return since

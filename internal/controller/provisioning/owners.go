@@ -21,21 +21,38 @@ type Completeness struct {
 	Pods *ExpectedPods
 	// Starting are the owners that are about to create their first pod; nil for none.
 	Starting *startingOwners
+	// Rollouts are the owners that replace others; nil for none.
+	Rollouts *rollouts
 	// Announces reports whether what the owners of a namespace have still to create is
 	// planned with what they have created; nil means that it is not.
 	Announces func(namespace string) bool
+}
+
+// observe takes in the present state of an owner.
+func (c *Completeness) observe(o client.Object) {
+	c.Starting.observe(o)
+	c.Rollouts.observe(o)
+}
+
+// forget drops an owner that is gone.
+func (c *Completeness) forget(o client.Object) {
+	c.Starting.forget(o)
+	c.Rollouts.forget(o)
 }
 
 // Complete reports whether it is known of every owner what it still has to create, and
 // that can be planned: there is a pod after which the others can be planned, or all of
 // them are there and the scheduler has judged them. Of an owner whose kind is not known
 // here, and of bare pods, this is not known, so the answer is no and the idle time
-// decides.
+// decides. So it does for an owner that replaces another one, whose pods make room.
 func (c *Completeness) Complete(ctx context.Context, owners []Owner) bool {
 	if c.Starting != nil && c.Starting.any() {
 		return false
 	}
 	for _, o := range owners {
+		if c.Rollouts != nil && c.Rollouts.under(o) {
+			return false
+		}
 		if known, _ := c.look(ctx, o); !known {
 			return false
 		}

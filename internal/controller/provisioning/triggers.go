@@ -99,9 +99,9 @@ func (t *triggers) owners(kind client.Object) func(*builder.Builder) *builder.Bu
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return func(b *builder.Builder) *builder.Builder {
 		return b.Watches(kind, handler.Funcs{
-			CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { t.complete.Starting.observe(e.Object) },
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { t.complete.Starting.observe(e.ObjectNew) },
-			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { t.complete.Starting.forget(e.Object) },
+			CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { t.complete.observe(e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { t.complete.observe(e.ObjectNew) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { t.complete.forget(e.Object) },
 		})
 	}
 }
