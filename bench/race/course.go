@@ -22,6 +22,14 @@ type Course struct {
 	// Scaled is to how many pods each Deployment of Before is scaled when the course
 	// begins; 0 leaves them.
 	Scaled int32
+	// Rolled gives the Deployments of Before another template when the course begins, which
+	// takes the place of the one before by rolling update.
+	Rolled bool
+	// Waves is in how many steps the Deployments of Added grow to their size, waveAfter one
+	// another; 0 or 1 for all at once.
+	Waves int32
+	// Bare creates the pods of Added without a Deployment or any other owner.
+	Bare bool
 	// Daemon adds a DaemonSet to every node.
 	Daemon bool
 	// Tenants is for how many tenants there are NodePools, which keep others' pods out. With
@@ -30,8 +38,8 @@ type Course struct {
 	Shared  bool
 }
 
-// Shrinks reports whether the course takes pods away, so that it ends after shrinkFor.
-func (c *Course) Shrinks() bool { return c.Scaled > 0 }
+// Frees reports whether the course frees room, so that it is measured for freeFor.
+func (c *Course) Frees() bool { return c.Scaled > 0 || c.Rolled }
 
 // Courses are all courses, in the order of the table.
 func Courses() []Course {
@@ -43,6 +51,9 @@ func Courses() []Course {
 			Added: []*appsv1.Deployment{deployment("trickle", 0, "1", "2Gi")}, Trickle: 120},
 		{Name: "shrink", About: "1,000 pods of ten sizes become 700", Before: mixed(), Scaled: 70},
 		{Name: "tenth", About: "1,000 pods of ten sizes become 100", Before: mixed(), Scaled: 10},
+		{Name: "rollout", About: "1,000 pods of ten sizes are replaced by rolling update", Before: mixed(), Rolled: true},
+		{Name: "waves", About: "ten Deployments grow to 100 pods, by ten pods every ten seconds", Added: mixed(), Waves: 10},
+		{Name: "bare", About: "1,000 pods of ten sizes that have no owner", Added: mixed(), Bare: true},
 		{Name: "tenants", About: "a Deployment of three pods for each of 100 tenants, who have a NodePool each",
 			Added: ofTenants(100), Tenants: 100},
 		{Name: "shared", About: "a Deployment of three pods for each of 100 tenants, who have one NodePool with an open label",

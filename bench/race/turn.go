@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodeautoprovision/nap/bench/onlab"
@@ -28,7 +26,7 @@ type Result struct {
 	Course, Engine string
 	// FirstClaim and LastClaim are when NodeClaims came, LastNode when the last of their
 	// nodes could take pods, 0 if none was bought; AllRunning is when all pods ran, for a
-	// course that shrinks when the last NodeClaim within shrinkFor came or went.
+	// course that takes pods away when the last NodeClaim within freeFor came or went.
 	FirstClaim, LastClaim, LastNode, AllRunning time.Duration
 	// LongestWait is the longest that a pod waited from its creation until it was bound, or
 	// until the end.
@@ -55,9 +53,12 @@ const settled = 10 * time.Second
 // restAfter is how long no NodeClaim may come or go for a fleet at rest.
 const restAfter = 30 * time.Second
 
-// shrinkFor is how long a course that shrinks is measured, whatever the engine does: an
+// freeFor is how long a course that frees room is measured, whatever the engine does: an
 // engine that has not begun is at rest, too.
-const shrinkFor = 3 * time.Minute
+const freeFor = 3 * time.Minute
+
+// waveAfter is how long after one wave the next one comes.
+const waveAfter = 10 * time.Second
 
 // The longest that a step may take.
 const (
@@ -188,40 +189,6 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// work gives the work and waits for its end.
-func (t *turn) work(ctx context.Context, began time.Time) error {
-	course := t.course
-	for _, d := range course.Before {
-		if course.Scaled > 0 {
-			if err := t.scale(ctx, d.Name, course.Scaled); err != nil {
-				return err
-			}
-		}
-	}
-	if err := t.create(ctx, course.Added); err != nil {
-		return err
-	}
-	for i := range course.Trickle {
-		if err := t.scale(ctx, course.Added[0].Name, i+1); err != nil {
-			return err
-		}
-		if err := sleep(ctx, time.Until(began.Add(time.Duration(i+1)*time.Second))); err != nil {
-			return err
-		}
-	}
-	if course.Shrinks() {
-		if err := sleep(ctx, time.Until(began.Add(shrinkFor))); err != nil {
-			return err
-		}
-		t.result.AllRunning = time.Since(began) - t.observer.look().quiet
-		return nil
-	}
-	want := podsOf(course.Before) + podsOf(course.Added) + int(course.Trickle)
-	err := t.observer.until(ctx, "all pods run", runWithin, func(s seen) bool { return s.running >= want })
-	t.result.AllRunning = time.Since(began)
-	return err
-}
-
 // counted are figures that only grow.
 type counted struct {
 	cpu             time.Duration
@@ -260,7 +227,8 @@ func (l *Lab) delete(ctx context.Context, kube kubernetes.Interface) error {
 	apps := kube.AppsV1()
 	return errors.Join(
 		apps.Deployments(metav1.NamespaceDefault).DeleteCollection(ctx, opts, metav1.ListOptions{}),
-		apps.DaemonSets(metav1.NamespaceDefault).DeleteCollection(ctx, opts, metav1.ListOptions{}))
+		apps.DaemonSets(metav1.NamespaceDefault).DeleteCollection(ctx, opts, metav1.ListOptions{}),
+		kube.CoreV1().Pods(metav1.NamespaceDefault).DeleteCollection(ctx, opts, metav1.ListOptions{LabelSelector: bareLabel}))
 }
 
 // Floor measures the course's pods on nodes that are there: an engine makes them, is
@@ -307,39 +275,4 @@ func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result,
 	err = t.clear(ctx)
 	_, stopped := t.controller.Stop()
 	return t.result, errors.Join(err, stopped)
-}
-
-func (t *turn) create(ctx context.Context, deployments []*appsv1.Deployment) error {
-	for _, d := range deployments {
-		if _, err := t.kube.AppsV1().Deployments(d.Namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create Deployment %s: %w", d.Name, err)
-		}
-	}
-	return nil
-}
-
-func (t *turn) scale(ctx context.Context, deployment string, replicas int32) error {
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err := t.kube.AppsV1().Deployments(metav1.NamespaceDefault).Patch(ctx, deployment, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("scale Deployment %s: %w", deployment, err)
-	}
-	return nil
-}
-
-func podsOf(deployments []*appsv1.Deployment) int {
-	n := 0
-	for _, d := range deployments {
-		n += int(*d.Spec.Replicas)
-	}
-	return n
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
