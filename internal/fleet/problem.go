@@ -339,7 +339,9 @@ func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
 		out.Claim = n.claim.Name
 	}
 	for _, p := range n.pods {
-		if !vacates(p, a.vacated) {
+		if vacates(p, a.vacated) {
+			out.Vacating++
+		} else {
 			p.Spec.Requests.addTo(out.Used, axes)
 			out.HostPorts = append(out.HostPorts, p.Spec.HostPorts...)
 		}

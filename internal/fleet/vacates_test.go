@@ -43,6 +43,9 @@ func TestRoomOfPodsThatGoIsForPodsThatWait(t *testing.T) {
 			if free := of.Used.Get(model.CPU) == 0 && of.Used.Get(model.Pods) == 0 && len(of.HostPorts) == 0; free != c.free {
 				t.Errorf("for pods that wait it is free %v (%+v), want %v", free, of, c.free)
 			}
+			if want := map[bool]int{true: 1}[c.free]; of.Vacating != want {
+				t.Errorf("%d pods vacate it, want %d", of.Vacating, want)
+			}
 			moves, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Options: opts})
 			if err != nil {
 				t.Fatal(err)

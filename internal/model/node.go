@@ -29,9 +29,11 @@ type Node struct {
 	// Taints without those that vanish before pods run.
 	Taints      []Taint
 	Allocatable Resources
-	// Used is what its pods and the daemons still to come take.
+	// Used is what its pods and the daemons still to come take, HostPorts are those of these.
 	Used      Resources
 	HostPorts []HostPort
+	// Vacating is how many of its pods are not in Used, since they are about to be gone.
+	Vacating int
 	// VolumeSlots is how many more disks it can attach, per driver; a driver that
 	// is absent is not limited. Attached are the disks that it has.
 	VolumeSlots map[string]int

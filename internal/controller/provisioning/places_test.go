@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -42,6 +43,25 @@ func TestPodWhosePlaceIsTakenIsPlannedAgain(t *testing.T) {
 		if !w.loop.pods.TakeMissed() {
 			t.Fatal("the pod did not get its place, and is not planned again")
 		}
+		w.plan()
+		w.wantClaims(1)
+	})
+}
+
+// No machine is bought for a pod that has room once another one is gone, until that one should be.
+func TestPodWaitsForRoomThatIsVacated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		grace, goneBy := int64(30), metav1.NewTime(time.Now().Add(30*time.Second))
+		goes := waitingPods(1, "5")[0].(*corev1.Pod)
+		goes.Name, goes.UID, goes.Status.Conditions, goes.Spec.NodeName = "goes", "goes", nil, "node-1"
+		goes.DeletionTimestamp, goes.DeletionGracePeriodSeconds, goes.Finalizers = &goneBy, &grace, []string{"example.com/stuck"}
+		w := newWorld(t, objects(nodePool(), waitingPods(1, "5"), readyNode("node-1"), goes)...)
+		w.plan()
+		w.wantClaims(0)
+		time.Sleep(34 * time.Second)
+		w.plan()
+		w.wantClaims(0)
+		time.Sleep(2 * time.Second)
 		w.plan()
 		w.wantClaims(1)
 	})

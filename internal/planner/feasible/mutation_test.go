@@ -122,7 +122,7 @@ func richNode() model.Node {
 		Taints:      []model.Taint{{Key: "gpu", Value: "yes", Effect: model.NoSchedule}},
 		Allocatable: model.Resources{4000, 16, 0, 10}, Used: model.Resources{1000, 1, 0, 1},
 		HostPorts: []model.HostPort{{Port: 82, Protocol: "TCP"}}, VolumeSlots: map[string]int{"disk": 3},
-		Attached: []model.Volume{{ID: "data", Driver: "disk"}}, Bound: []model.BoundPods{{Shape: 0, Count: 1}}, Price: 10,
+		Attached: []model.Volume{{ID: "data", Driver: "disk"}}, Bound: []model.BoundPods{{Shape: 0, Count: 1}}, Price: 10, Vacating: 1,
 	}
 }
 
@@ -259,6 +259,7 @@ func TestSpaceCoversEveryFieldOfNode(t *testing.T) {
 	base := compiled(richProblem())
 	check(t, richNode, map[string]string{
 		".Name":      "a name for messages",
+		".Vacating":  "whose room is free: messages",
 		".Claim":     "what a plan writes to: controller",
 		".HostPorts": "which pods share a node: construct",
 		".Attached":  "which disks pods share: construct",
