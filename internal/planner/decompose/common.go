@@ -15,10 +15,12 @@ import (
 // relate them to other classes, and where spreads may count domains that one stage does not know of.
 // It follows from the problem alone.
 func Common(p *model.Problem, from, cells int) []int {
-	if len(p.Classes) < 3 || Cells(p) <= cells {
+	open := newOpenLabels(p)
+	isOpen := func(label string) bool { return label != "" }
+	if len(p.Classes) < 3 || !slices.ContainsFunc(open.of, isOpen) || cellsOf(p, open) <= cells {
 		return nil
 	}
-	common := indifferent(p, newOpenLabels(p))
+	common := indifferent(p, open)
 	if len(common) == 0 || len(common) == len(p.Classes) || relatedByTerms(p, common) || unknownDomains(p) {
 		return nil
 	}

@@ -94,8 +94,10 @@ func Unplaced(p *model.Problem, parts []Part, plans []*model.Plan) (rest *Part, 
 }
 
 // Cells is how much there is to look at in a problem: a cell for each class and offering.
-func Cells(p *model.Problem) int {
-	return len(p.Classes) * offerings(p, allOf(len(p.Pools)), newOpenLabels(p))
+func Cells(p *model.Problem) int { return cellsOf(p, newOpenLabels(p)) }
+
+func cellsOf(p *model.Problem, open *openLabels) int {
+	return len(p.Classes) * offerings(p, allOf(len(p.Pools)), open)
 }
 
 // Replace puts a part and its plan in the place of others, by number.
