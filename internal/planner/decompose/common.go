@@ -73,28 +73,17 @@ func relatedByTerms(p *model.Problem, these []int) bool {
 	return slices.ContainsFunc(others(p, these), func(c int) bool { return roots[r.root(c)] })
 }
 
-// unknownDomains reports whether a topology term is about a label of which some NodePool leaves the
-// values open, so that only the values which pods name make domains known, or whether pods spread
-// over domains that their volumes keep them from: these count once there is a node in them, which
-// other pods may bring about.
+// unknownDomains reports whether a topology term is about a label that some NodePool leaves open, or
+// whether pods spread over domains that their volumes keep them from: these count once there is a
+// node in them, which other pods may bring about.
 func unknownDomains(p *model.Problem) bool {
-	keys := map[string]bool{}
-	for i := range p.Classes {
-		c := &p.Classes[i]
-		for _, spread := range c.Spread {
-			if spread.Hard && spread.TopologyKey != model.LabelHostname && len(c.VolumeAlternatives) > 0 {
-				return true
-			}
-			keys[spread.TopologyKey] = true
-		}
-		eachTerm(c, func(t *model.AffinityTerm) { keys[t.TopologyKey] = true })
-	}
-	cloud := noderules.NewCloudLabels(p)
-	return slices.ContainsFunc(p.Pools, func(pool model.Pool) bool {
-		return slices.ContainsFunc(pool.Requirements, func(r model.Requirement) bool {
-			return keys[r.Key] && !cloud.Decides(&pool, r.Key)
+	keys, cloud := topologyKeys(p), noderules.NewCloudLabels(p)
+	return slices.ContainsFunc(p.Pools, func(pool model.Pool) bool { return opensDomains(&pool, keys, cloud) }) ||
+		slices.ContainsFunc(p.Classes, func(c model.PodClass) bool {
+			return len(c.VolumeAlternatives) > 0 && slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool {
+				return s.Hard && s.TopologyKey != model.LabelHostname
+			})
 		})
-	})
 }
 
 // Stages are the two parts of a problem of which one has these classes, the other one the rest,

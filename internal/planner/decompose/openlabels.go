@@ -2,6 +2,7 @@ package decompose
 
 import (
 	"math"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
@@ -20,7 +21,9 @@ type openLabels struct {
 
 // newOpenLabels looks at the labels that NodePools require, unless the cloud decides them. Of a
 // heavier NodePool with limits all machines belong together: where other classes have used up
-// its limits, a class may go to a lighter and cheaper one, which no bound of a part knows.
+// its limits, a class may go to a lighter and cheaper one, which no bound of a part knows. So do those
+// of a NodePool that leaves a label open which topology terms are about: the values that classes
+// name are domains for all.
 func newOpenLabels(p *model.Problem) *openLabels {
 	named := map[string]map[string]bool{} // values by label
 	for c := range p.Classes {
@@ -38,14 +41,14 @@ func newOpenLabels(p *model.Problem) *openLabels {
 		})
 	}
 	o, cloud := &openLabels{make([]string, len(p.Pools)), make([]int, len(p.Pools))}, noderules.NewCloudLabels(p)
-	lightest := math.MaxInt
+	keys, lightest := topologyKeys(p), math.MaxInt
 	for i := range p.Pools {
 		lightest = min(lightest, p.Pools[i].Weight)
 	}
 	for i := range p.Pools {
 		pool := &p.Pools[i]
 		o.values[i] = 1
-		if limited(pool) && pool.Weight > lightest {
+		if limited(pool) && pool.Weight > lightest || opensDomains(pool, keys, cloud) {
 			continue
 		}
 		for r := range pool.Requirements {
@@ -56,6 +59,24 @@ func newOpenLabels(p *model.Problem) *openLabels {
 		}
 	}
 	return o
+}
+
+// topologyKeys are the labels that topology terms of classes are about.
+func topologyKeys(p *model.Problem) map[string]bool {
+	keys := map[string]bool{}
+	for i := range p.Classes {
+		for _, spread := range p.Classes[i].Spread {
+			keys[spread.TopologyKey] = true
+		}
+		eachTerm(&p.Classes[i], func(t *model.AffinityTerm) { keys[t.TopologyKey] = true })
+	}
+	return keys
+}
+
+// opensDomains reports whether a NodePool leaves one of these labels open, so that only the values
+// which pods name make domains known.
+func opensDomains(pool *model.Pool, keys map[string]bool, cloud *noderules.CloudLabels) bool {
+	return slices.ContainsFunc(pool.Requirements, func(r model.Requirement) bool { return keys[r.Key] && !cloud.Decides(pool, r.Key) })
 }
 
 // limited reports whether a NodePool has limits.
