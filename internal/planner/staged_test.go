@@ -144,6 +144,156 @@ func TestStagesFillWhatOthersBought(t *testing.T) {
 	}
 }
 
+// Some machines are left to the pods that they were bought for: what others would need of them is not
+// known, or forbidden.
+func TestStagesLeaveSomeMachinesAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(p *model.Problem, shared *model.PodClass)
+		// filled is how many machines of teams hold a shared pod.
+		filled int
+	}{
+		"nothing special": {func(*model.Problem, *model.PodClass) {}, 3},
+		"minValues": {func(p *model.Problem, _ *model.PodClass) {
+			p.Pools[0].Requirements = append(p.Pools[0].Requirements,
+				model.Requirement{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: 1})
+		}, 0},
+		"a heavier NodePool for all": {func(p *model.Problem, _ *model.PodClass) {
+			p.Pools = append(p.Pools, model.Pool{Name: "heavy", Weight: 1, NodeLimit: -1})
+		}, 0},
+		"a price that the machines exceed": {func(p *model.Problem, shared *model.PodClass) {
+			shared.MaxPrice = model.USD(0.5)
+			p.Catalogs[0].InstanceTypes = append(p.Catalogs[0].InstanceTypes, model.InstanceType{
+				Name: "cheap", Capacity: model.Resources{1000, 8 * gi, 100 * gi, 110},
+				Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(0.5), Available: true}},
+			})
+		}, 0},
+		"a label that no pod of theirs decides, and that is not wanted": {func(p *model.Problem, shared *model.PodClass) {
+			p.Pools[0].Requirements = append(p.Pools[0].Requirements, model.Requirement{Key: "rack", Operator: model.In, Values: []string{"a", "b"}})
+			shared.NodeRequirements = model.Requirements{{Key: "rack", Operator: model.NotIn, Values: []string{"a"}}}
+		}, 0},
+		"a label that is only to be there": {func(p *model.Problem, shared *model.PodClass) {
+			p.Pools[0].Requirements = append(p.Pools[0].Requirements, model.Requirement{Key: "rack", Operator: model.In, Values: []string{"a", "b"}})
+			shared.NodeRequirements = model.Requirements{{Key: "rack", Operator: model.Exists}}
+		}, 3},
+		"a port that a DaemonSet has": {func(p *model.Problem, shared *model.PodClass) {
+			port := []model.HostPort{{Port: 80, Protocol: "TCP"}}
+			p.Pools[0].Daemons = []model.Daemon{{Name: "agent", HostPorts: port}}
+			p.Pools = append(p.Pools, model.Pool{Name: "other", NodeLimit: -1})
+			shared.HostPorts = port
+		}, 0},
+		"a taint": {func(p *model.Problem, _ *model.PodClass) {
+			p.Pools[0].Taints = []model.Taint{{Key: "teams", Effect: model.NoSchedule}}
+			for i := range p.Classes[:4] {
+				p.Classes[i].Tolerations = []model.Toleration{{Key: "teams", Exists: true}}
+			}
+			p.Pools = append(p.Pools, model.Pool{Name: "other", NodeLimit: -1, Requirements: model.Requirements{{Key: "team", Operator: model.Exists}}})
+			p.Classes[0].Tolerations = nil // so that the NodePools belong together but for the shared pods
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := teamsBesideShared(4, 3)
+			c.change(p, &p.Classes[4])
+			plan := planner.SolveInTurn(p)
+			if v := verify.Check(p, plan); len(v) > 0 || len(plan.Unschedulable) > 0 || !planner.Staged(p) {
+				t.Fatalf("staged %v: %v\n%s", planner.Staged(p), v, describe(p, plan))
+			}
+			filled := 0
+			for i := range plan.NewNodes {
+				if len(plan.NewNodes[i].Pods) == 2 {
+					filled++
+				}
+			}
+			if filled != c.filled {
+				t.Errorf("%d machines of teams hold shared pods, want %d\n%s", filled, c.filled, describe(p, plan))
+			}
+		})
+	}
+}
+
+// A machine that was filled keeps its alternatives, also where the plan uses up what there is.
+func TestFilledMachinesKeepTheirAlternatives(t *testing.T) {
+	for name, change := range map[string]func(p *model.Problem){
+		"nothing is limited": func(*model.Problem) {},
+		"a limit":            func(p *model.Problem) { p.Pools[0].NodeLimit = 4 },
+		"a quota": func(p *model.Problem) {
+			p.Quotas = []model.Quota{{Name: "family", Left: 8}}
+			for i := range p.Catalogs[0].InstanceTypes[0].Offerings {
+				p.Catalogs[0].InstanceTypes[0].Offerings[i].Quotas = []model.QuotaUse{{Quota: "family", Amount: 2}}
+			}
+		},
+	} {
+		p := teamsBesideShared(4, 3)
+		change(p)
+		plan := planner.SolveInTurn(p)
+		for i := range plan.NewNodes {
+			if n := &plan.NewNodes[i]; len(n.Pods) == 2 && len(n.Offerings) != 2 {
+				t.Errorf("%s: machine %d has %d offerings, want those of both zones", name, i, len(n.Offerings))
+			}
+		}
+		if v := verify.Check(p, plan); len(v) > 0 || len(plan.NewNodes) != 4 {
+			t.Errorf("%s: %v\n%s", name, v, describe(p, plan))
+		}
+	}
+}
+
+// Where a stage does not fill some machines, and leaves pods out which these would hold, the
+// problem is planned as one.
+func TestStagesLeaveNoPodOut(t *testing.T) {
+	p := teamsBesideShared(4, 3)
+	p.Pools[0].NodeLimit = 4
+	p.Pools[0].Requirements = append(p.Pools[0].Requirements, model.Requirement{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: 1})
+	plan := planner.SolveInTurn(p)
+	if len(plan.Unschedulable) > 0 || len(plan.NewNodes) != 4 || !planner.Staged(p) {
+		t.Errorf("staged %v\n%s", planner.Staged(p), describe(p, plan))
+	}
+}
+
+// Pods that depend on each other by topology are planned together.
+func TestStagesAreForIndependentPods(t *testing.T) {
+	term := func(key string, apps ...string) model.AffinityTerm {
+		return model.AffinityTerm{TopologyKey: key, Namespaces: []string{"default"},
+			Selector: &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: apps}}}}
+	}
+	for name, c := range map[string]struct {
+		change func(p *model.Problem, shared *model.PodClass)
+		staged bool
+	}{
+		"none of topology": {func(*model.Problem, *model.PodClass) {}, true},
+		"among themselves": {func(_ *model.Problem, shared *model.PodClass) {
+			shared.AntiAffinity = []model.AffinityTerm{term(model.LabelHostname, "shared")}
+		}, true},
+		"away from a team's": {func(_ *model.Problem, shared *model.PodClass) {
+			shared.AntiAffinity = []model.AffinityTerm{term(model.LabelHostname, "team-1")}
+		}, false},
+		"over a label that is open": {func(_ *model.Problem, shared *model.PodClass) {
+			shared.AntiAffinity = []model.AffinityTerm{term("team", "shared")}
+		}, false},
+		"a team's, over zones, with volumes": {func(p *model.Problem, _ *model.PodClass) {
+			p.Classes[0].Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: term("", "team-0").Selector,
+				HonorNodeAffinity: true, HonorTaints: true}}
+			p.Classes[0].VolumeAlternatives = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
+		}, false},
+	} {
+		p := teamsBesideShared(4, 3)
+		c.change(p, &p.Classes[4])
+		if got := planner.Staged(p); got != c.staged {
+			t.Errorf("%s: staged %v, want %v", name, got, c.staged)
+		}
+		if v := verify.Check(p, planner.SolveInTurn(p)); len(v) > 0 {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+	p := teamsBesideShared(4, 0)
+	p.Classes = p.Classes[:4]
+	if n := planner.Parts(p); n != 4 {
+		t.Errorf("teams are %d parts", n)
+	}
+	p.Classes[0].AntiAffinity = []model.AffinityTerm{term("team", "team-0")}
+	if n := planner.Parts(p); n != 0 {
+		t.Errorf("teams of whose label a term speaks are %d parts", n)
+	}
+}
+
 // The bound of a plan in stages counts the pods of both.
 func TestBoundOfStagesCountsAllPods(t *testing.T) {
 	p := teamsBesideShared(4, 40)
