@@ -91,7 +91,13 @@ func TestReplayRepeatsPlanInParts(t *testing.T) {
 	if replay == nil || len(replay.Parts) != 4 || !replay.Cut() {
 		t.Fatalf("the plan was not made in parts, or not cut: %v", replay)
 	}
-	text, err := json.Marshal(replay)
+	repeats(t, p, cut, planner.SolveInParts)
+}
+
+// repeats makes a plan again by its record, as a file has it.
+func repeats(t *testing.T, p *model.Problem, cut *model.Plan, solve func(*model.Problem) *model.Plan) {
+	t.Helper()
+	text, err := json.Marshal(cut.Stats.Replay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +105,7 @@ func TestReplayRepeatsPlanInParts(t *testing.T) {
 	if err := json.Unmarshal(text, p.Policy.Replay); err != nil {
 		t.Fatal(err)
 	}
-	again := planner.SolveInParts(p)
+	again := solve(p)
 	if mustMarshal(t, cut) != mustMarshal(t, again) || !reflect.DeepEqual(cut.NewNodes, again.NewNodes) {
 		t.Errorf("got another plan: cost %s, bound %s, want %s, %s", again.Cost, again.LowerBound, cut.Cost, cut.LowerBound)
 	}

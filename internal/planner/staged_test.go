@@ -1,7 +1,6 @@
 package planner_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -342,16 +341,5 @@ func TestReplayRepeatsPlanInStages(t *testing.T) {
 	if replay == nil || len(replay.Parts) != 2 || len(replay.Parts[0].Parts) != 4 || !planner.Staged(p) {
 		t.Fatalf("the plan was not made in stages, or not recorded: %+v", replay)
 	}
-	text, err := json.Marshal(replay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Policy = model.Policy{Replay: &model.Replay{}}
-	if err := json.Unmarshal(text, p.Policy.Replay); err != nil {
-		t.Fatal(err)
-	}
-	again := planner.SolveInTurn(p)
-	if mustMarshal(t, cut) != mustMarshal(t, again) || !reflect.DeepEqual(cut.NewNodes, again.NewNodes) {
-		t.Errorf("got another plan: cost %s, bound %s, want %s, %s", again.Cost, again.LowerBound, cut.Cost, cut.LowerBound)
-	}
+	repeats(t, p, cut, planner.SolveInTurn)
 }
