@@ -30,7 +30,7 @@ func choices(p *fleet.Pool, c *fleet.Catalog) []choice {
 
 // eachChoice yields what choices lists.
 func eachChoice(p *fleet.Pool, c *fleet.Catalog) iter.Seq[choice] {
-	asked := slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return !decides(c, r.Key) })
+	asked := asks(p, c)
 	return func(yield func(choice) bool) {
 		for i := range c.InstanceTypes {
 			t := &c.InstanceTypes[i]
@@ -41,6 +41,11 @@ func eachChoice(p *fleet.Pool, c *fleet.Catalog) iter.Seq[choice] {
 			}
 		}
 	}
+}
+
+// asks are the requirements of a NodePool that some size of a catalogue decides.
+func asks(p *fleet.Pool, c *fleet.Catalog) model.Requirements {
+	return slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return !decides(c, r.Key) })
 }
 
 func offersAll(t *model.InstanceType, o *model.Offering, asked model.Requirements) bool {

@@ -69,16 +69,11 @@ func (f *Finding) Text() string { return f.Message + ". " + f.Fix }
 func Lint(pools []Pool, subscription Subscription) []Finding {
 	pools = slices.Clone(pools)
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
-	all := make([][]choice, len(pools))
-	for i := range pools {
-		if pools[i].Invalid == "" { // others buy nothing
-			all[i] = choices(pools[i].Pool, pools[i].Catalog)
-		}
-	}
-	offered := offeringSets(all)
+	all := choicesOfAll(pools)
+	offered, alike := offeringSets(all), alikePools(pools)
 	var out []Finding
 	for i := range pools {
-		l := &linter{pools: pools, choices: all, offered: offered, at: i, subscription: subscription}
+		l := &linter{pools: pools, choices: all, offered: offered, alike: alike[i], at: i, subscription: subscription}
 		l.look()
 		out = append(out, l.findings...)
 	}
@@ -90,6 +85,7 @@ type linter struct {
 	pools        []Pool
 	choices      [][]choice
 	offered      [][]uint64 // the same as sets
+	alike        []int      // by index, those that take the same pods at the same weight, itself among them
 	at           int
 	subscription Subscription
 	findings     []Finding
@@ -119,7 +115,7 @@ func (l *linter) look() {
 	l.limits(p)
 	l.belowMachine(p)
 	l.dollars(p)
-	l.overlaps(p)
+	l.overlaps()
 	if p.NeverExpires && p.Image != "" {
 		l.say(PinnedForEver, "Remove spec.imageVersion of the AKSNodeClass, or set spec.template.spec.expireAfter.",
 			"its nodes never expire and boot from image version %s for ever: they get no security updates", p.Image)
@@ -247,46 +243,77 @@ func (l *linter) dollars(p *Pool) {
 	}
 }
 
+// mostNamed is how many other NodePools a finding names.
+const mostNamed = 5
+
 // overlaps looks for NodePools of the same weight that would buy the same machines for the
 // same pods: which one does is decided by price alone.
-func (l *linter) overlaps(p *Pool) {
+func (l *linter) overlaps() {
 	var others []string
-	for i := range l.pools {
-		o := &l.pools[i]
-		if i != l.at && o.Weight == p.Weight && shares(l.offered[l.at], l.offered[i]) && sameTaints(p.Taints, o.Taints) && sameLabels(p, o) {
-			others = append(others, o.Name)
+	for _, i := range l.alike {
+		if i != l.at && shares(l.offered[l.at], l.offered[i]) {
+			others = append(others, l.pools[i].Name)
 		}
 	}
-	if len(others) > 0 {
-		l.say(Overlap, "Give them different weights, or a taint or label that tells them apart.",
-			"buys the same machines for the same pods as NodePool %s, at equal weight", strings.Join(others, ", "))
+	if len(others) == 0 {
+		return
 	}
+	named := strings.Join(others[:min(len(others), mostNamed)], ", ")
+	if more := len(others) - mostNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	l.say(Overlap, "Give them different weights, or a taint or label that tells them apart.",
+		"buys the same machines for the same pods as NodePool %s, at equal weight", named)
 }
 
-func sameTaints(a, b []model.Taint) bool {
-	key := func(list []model.Taint) []string {
-		var out []string
-		for _, t := range list {
-			out = append(out, fmt.Sprint(t))
+// alikePools are, for each NodePool, those with the same weight, taints and labels of their
+// owners', by index, itself among them.
+func alikePools(pools []Pool) [][]int {
+	byKey, keys := map[string][]int{}, make([]string, len(pools))
+	for i := range pools {
+		p := &pools[i]
+		var parts []string
+		for _, t := range p.Taints {
+			parts = append(parts, fmt.Sprint("taint ", t))
 		}
-		slices.Sort(out)
-		return out
-	}
-	return slices.Equal(key(a), key(b))
-}
-
-// sameLabels reports whether nodes of two NodePools carry the same labels of their owners'.
-func sameLabels(a, b *Pool) bool {
-	differs := func(x, y *Pool) bool {
-		for key, value := range x.Labels {
-			own := key != "karpenter.sh/nodepool" && !strings.HasPrefix(key, "karpenter.azure.com/")
-			if own && y.Labels[key] != value {
-				return true
+		for key, value := range p.Labels {
+			if key != "karpenter.sh/nodepool" && !strings.HasPrefix(key, "karpenter.azure.com/") {
+				parts = append(parts, fmt.Sprintf("label %q %q", key, value))
 			}
 		}
-		return false
+		slices.Sort(parts)
+		keys[i] = fmt.Sprint(p.Weight, parts)
+		byKey[keys[i]] = append(byKey[keys[i]], i)
 	}
-	return !differs(a, b) && !differs(b, a)
+	out := make([][]int, len(pools))
+	for i, key := range keys {
+		out[i] = byKey[key]
+	}
+	return out
+}
+
+// choicesOfAll are what NodePools can buy. Those with the same requirements and catalogue share
+// the list.
+func choicesOfAll(pools []Pool) [][]choice {
+	type from struct {
+		catalog      *fleet.Catalog
+		requirements string
+	}
+	known, all := map[from][]choice{}, make([][]choice, len(pools))
+	for i := range pools {
+		if pools[i].Invalid != "" {
+			continue // it buys nothing
+		}
+		asked := asks(pools[i].Pool, pools[i].Catalog)
+		key := from{pools[i].Catalog, string(model.AppendKey(nil, &asked))}
+		list, has := known[key]
+		if !has {
+			list = choices(pools[i].Pool, pools[i].Catalog)
+			known[key] = list
+		}
+		all[i] = list
+	}
+	return all
 }
 
 // offeringSets are the choices of NodePools as sets of offerings, each offering a bit: with

@@ -1,6 +1,7 @@
 package poollint
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -176,6 +177,29 @@ func TestRoomIsWhatQuotasDecideTogether(t *testing.T) {
 		p := lintPool("p", 1, tt.rs...)
 		if vcpus, of := Room(p.Pool, p.Catalog, tt.limits); vcpus != tt.vcpus || !slices.Equal(of, tt.of) {
 			t.Errorf("%s: %d of %v, want %d of %v", name, vcpus, of, tt.vcpus, tt.of)
+		}
+	}
+}
+
+// Of many others a finding names the first.
+func TestOverlapNamesAFewNodePools(t *testing.T) {
+	for n, want := range map[int]string{
+		6: "buys the same machines for the same pods as NodePool p1, p2, p3, p4, p5, at equal weight",
+		9: "buys the same machines for the same pods as NodePool p1, p2, p3, p4, p5 and 3 more, at equal weight",
+	} {
+		var pools []Pool
+		for i := range n {
+			pools = append(pools, lintPool(fmt.Sprint("p", i), 10))
+		}
+		var first *Finding
+		findings := Lint(pools, Subscription{Limits: map[string]int64{"cores": 100}})
+		for i := range findings {
+			if findings[i].Code == Overlap && first == nil {
+				first = &findings[i]
+			}
+		}
+		if first == nil || first.Message != want {
+			t.Errorf("%d NodePools: %+v, want %s", n, first, want)
 		}
 	}
 }
