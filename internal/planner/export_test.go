@@ -59,6 +59,6 @@ func TenantsWaiting(tenants int) *model.Problem {
 	return p
 }
 
-// Staged reports whether a problem has classes that alone keep it from being divided, however
+// Phased reports whether a problem has classes that alone keep it from being divided, however
 // small it is.
-func Staged(p *model.Problem) bool { return decompose.Common(p, 0, 0) != nil }
+func Phased(p *model.Problem) bool { return decompose.Common(p, 0, 0) != nil }

@@ -76,7 +76,7 @@ func (d *divided) solve(part *decompose.Part, record int) *model.Plan {
 			part.Problem.Policy.Replay = replay.Parts[record]
 		}
 	}
-	if plan := solveStaged(part.Problem, d.portfolio, d.sizes, d.catalogs); plan != nil {
+	if plan := solveInPhases(part.Problem, d.portfolio, d.sizes, d.catalogs); plan != nil {
 		return plan
 	}
 	return solveWhole(part.Problem, d.portfolio, d.catalogs)

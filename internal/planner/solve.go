@@ -28,7 +28,7 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 	return solve(p, f, standardSizes(), nil)
 }
 
-// solve plans a problem in parts, in stages or as one. Catalogs may be those that it shares with others.
+// solve plans a problem in parts, in phases or as one. Catalogs may be those that it shares with others.
 func solve(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *feasible.Catalogs) *model.Plan {
 	if replay := p.Policy.Replay; replay != nil {
 		again := *p
@@ -38,7 +38,7 @@ func solve(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *feasible
 	if plan := solveParts(p, f, s); plan != nil {
 		return plan
 	}
-	if plan := solveStaged(p, f, s, catalogs); plan != nil {
+	if plan := solveInPhases(p, f, s, catalogs); plan != nil {
 		return plan
 	}
 	return solveWhole(p, f, catalogs)

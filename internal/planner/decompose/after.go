@@ -150,7 +150,7 @@ func reserve(p, from *model.Problem, machines []model.NewNode, times int) {
 
 // Alone is the problem of one machine of a plan: its NodePool, the classes of its pods in their
 // order, and what the other machines leave of limits, quotas and reservations. Behind these classes
-// are those of the stage whose topology terms select some of its pods: the machine has to stay in
+// are those of the phase whose topology terms select some of its pods: the machine has to stay in
 // its domains for them. After is the problem that the plan leaves ([After]), from the one that it
 // is a plan of.
 func (t *Part) Alone(from, after *model.Problem, machine *model.NewNode) *model.Problem {

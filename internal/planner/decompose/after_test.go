@@ -59,11 +59,11 @@ func TestAfterHasTheMachinesOfAPlan(t *testing.T) {
 	if p.Catalogs[0].InstanceTypes[0].Offerings[1].Remaining != 3 || p.Quotas[0].Left != 10 || p.Pools[0].Nodes != 0 {
 		t.Error("the problem itself was changed")
 	}
-	stage := Part{classes: []int{0}}
-	if alone := stage.Alone(p, after, &plan.NewNodes[0]); alone.Pools[0].Nodes != 1 || alone.Quotas[0].Left != 10 || alone.Pools[0].Cost != 0 {
+	phase := Part{classes: []int{0}}
+	if alone := phase.Alone(p, after, &plan.NewNodes[0]); alone.Pools[0].Nodes != 1 || alone.Quotas[0].Left != 10 || alone.Pools[0].Cost != 0 {
 		t.Errorf("beside one machine are %+v, quota %d", alone.Pools[0], alone.Quotas[0].Left)
 	}
-	if alone := stage.Alone(p, after, &plan.NewNodes[1]); alone.Catalogs[0].InstanceTypes[0].Offerings[1].Remaining != 3 {
+	if alone := phase.Alone(p, after, &plan.NewNodes[1]); alone.Catalogs[0].InstanceTypes[0].Offerings[1].Remaining != 3 {
 		t.Errorf("beside the reserved one are %d reserved", alone.Catalogs[0].InstanceTypes[0].Offerings[1].Remaining)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // not ask for a value of a label that a NodePool leaves open, so that they may run on machines of
 // any value and relate all of these to each other. It returns nil where the problem has no more
 // cells than so many ([Cells]), where it is not divided without them, where topology terms
-// relate them to other classes, and where spreads may count domains that one stage does not know of.
+// relate them to other classes, and where spreads may count domains that one phase does not know of.
 // It follows from the problem alone.
 func Common(p *model.Problem, from, cells int) []int {
 	open := newOpenLabels(p)
@@ -86,22 +86,22 @@ func unknownDomains(p *model.Problem) bool {
 		})
 }
 
-// Stages are the two parts of a problem of which one has these classes, the other one the rest,
+// Phases are the two parts of a problem of which one has these classes, the other one the rest,
 // both with all NodePools and nodes and with a share of the budget by their pods.
-func Stages(p *model.Problem, common []int) (rest, own Part) {
-	stage := func(classes []int) Part {
+func Phases(p *model.Problem, common []int) (rest, own Part) {
+	phase := func(classes []int) Part {
 		q := *p
 		q.Classes = chosen(p.Classes, classes)
 		q.Policy.Budget = share(&p.Policy, q.PodCount(), p.PodCount(), leastShare)
 		return Part{Problem: &q, pools: allOf(len(p.Pools)), nodes: allOf(len(p.Nodes)), classes: classes}
 	}
-	return stage(others(p, common)), stage(common)
+	return phase(others(p, common)), phase(common)
 }
 
 // undecided stands for the value that a machine will get of a label. No label has it.
 const undecided = "(undecided)"
 
-// Beside states a stage after a plan of the other one, whose machines it may fill, and whose
+// Beside states a phase after a plan of the other one, whose machines it may fill, and whose
 // pods have their places. Some machines are full: those of NodePools with minValues, since another
 // pod could take from their choice, those of NodePools beside which there is a heavier one, which a
 // pod may have to use, those which may get a value of a label that some pod does not want, and
@@ -146,7 +146,7 @@ func (t *Part) Beside(whole *model.Problem, plan *model.Plan) (closed bool) {
 	return closed
 }
 
-// Fill adds the plan of a stage beside a plan of the whole ([Part.Beside]) to that one, and
+// Fill adds the plan of a phase beside a plan of the whole ([Part.Beside]) to that one, and
 // returns which machines have more pods than before, by index among the new nodes. These are not
 // sorted, and the bound is the one that the plan had: it holds without the pods that are added.
 func (t *Part) Fill(whole *model.Problem, out, plan *model.Plan) (filled []int) {

@@ -15,9 +15,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 )
 
-// staged is a large problem that falls into parts but for some classes, which are planned by
+// phased is a large problem that falls into parts but for some classes, which are planned by
 // themselves ([decompose.Common]).
-type staged struct {
+type phased struct {
 	problem   *model.Problem
 	portfolio *portfolio.Portfolio
 	catalogs  *feasible.Catalogs
@@ -26,13 +26,13 @@ type staged struct {
 	records []*model.Replay
 }
 
-// solveStaged plans a problem in two stages, or returns nil where one will do: first the pods
-// that fall into parts, then the others, which fill the machines of the first stage and get more.
+// solveInPhases plans a problem in two phases, or returns nil where one will do: first the pods
+// that fall into parts, then the others, which fill the machines of the first phase and get more.
 // Where these are left without a place although they have the higher priority, they come first.
-func solveStaged(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *feasible.Catalogs) *model.Plan {
+func solveInPhases(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *feasible.Catalogs) *model.Plan {
 	replay := p.Policy.Replay
 	if replay != nil && len(replay.Parts) == 0 {
-		return nil // it was planned in one stage
+		return nil // it was planned in one phase
 	}
 	common := decompose.Common(p, s.divided, s.whole)
 	if common == nil {
@@ -41,7 +41,7 @@ func solveStaged(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *fe
 	if catalogs == nil {
 		catalogs = feasible.NewCatalogs(p.Catalogs)
 	}
-	st := &staged{problem: p, portfolio: f, catalogs: catalogs, sizes: s}
+	st := &phased{problem: p, portfolio: f, catalogs: catalogs, sizes: s}
 	plan := st.plan(common)
 	if plan == nil {
 		return nil
@@ -59,8 +59,8 @@ func solveStaged(p *model.Problem, f *portfolio.Portfolio, s sizes, catalogs *fe
 const provenEnough = 0.995
 
 // bound is a bound of plans that place the same pods, in which the values of open labels make no
-// difference, so that pods of both stages share machines.
-func (st *staged) bound(plan *model.Plan) model.Money {
+// difference, so that pods of both phases share machines.
+func (st *phased) bound(plan *model.Plan) model.Money {
 	p := decompose.Unbound(st.problem)
 	in := compile(p, st.catalogs)
 	nodes, _ := placement.Existing(in.Space)
@@ -78,10 +78,10 @@ func (st *staged) bound(plan *model.Plan) model.Money {
 }
 
 // plan is the better one of both orders, the second of which is looked at only where it may be
-// better; nil where a stage cannot be stated after the other one, or leaves out pods for which the
+// better; nil where a phase cannot be stated after the other one, or leaves out pods for which the
 // whole may have a place.
-func (st *staged) plan(common []int) *model.Plan {
-	rest, own := decompose.Stages(st.problem, common)
+func (st *phased) plan(common []int) *model.Plan {
+	rest, own := decompose.Phases(st.problem, common)
 	plan := st.inOrder(&rest, st.solve(rest.Problem), &own)
 	isCommon := func(c int) bool { _, is := slices.BinarySearch(common, c); return is }
 	if plan == nil {
@@ -91,7 +91,7 @@ func (st *staged) plan(common []int) *model.Plan {
 	if len(wanting) == 0 || wanting[0].priority <= lowestPriority(rest.Problem) {
 		return plan
 	}
-	rest, own = decompose.Stages(st.problem, common)
+	rest, own = decompose.Phases(st.problem, common)
 	first := st.solve(own.Problem)
 	if compareUnplaced(unplaced(own.Problem, first, nil), wanting) >= 0 {
 		return plan
@@ -115,9 +115,9 @@ func scarce(u model.Unschedulable) bool {
 	})
 }
 
-// inOrder plans a stage after another one, whose plan is given; nil where it cannot be stated, or
+// inOrder plans a phase after another one, whose plan is given; nil where it cannot be stated, or
 // leaves out pods which a machine may hold that it does not fill.
-func (st *staged) inOrder(before *decompose.Part, first *model.Plan, then *decompose.Part) *model.Plan {
+func (st *phased) inOrder(before *decompose.Part, first *model.Plan, then *decompose.Part) *model.Plan {
 	p := st.problem
 	plan := decompose.Merge(p, []decompose.Part{*before}, []*model.Plan{first})
 	closed := then.Beside(p, plan)
@@ -147,8 +147,8 @@ func (st *staged) inOrder(before *decompose.Part, first *model.Plan, then *decom
 	return plan
 }
 
-// solve plans a stage, as the record with its number says where there is one.
-func (st *staged) solve(p *model.Problem) *model.Plan {
+// solve plans a phase, as the record with its number says where there is one.
+func (st *phased) solve(p *model.Problem) *model.Plan {
 	if replay := st.problem.Policy.Replay; replay != nil {
 		p.Policy.Replay = nil
 		if n := len(st.records); n < len(replay.Parts) {

@@ -37,21 +37,21 @@ func (d *dice) withCommon() *model.Problem {
 	return p
 }
 
-// A plan made in stages breaks no rule of the whole, leaves no pod out for which there is a place,
+// A plan made in phases breaks no rule of the whole, leaves no pod out for which there is a place,
 // and its bound holds for plans of the whole, as theirs for it.
-func TestPlanInStagesIsOneOfTheWhole(t *testing.T) {
-	staged, compared, cost, costWhole := 0, 0, model.Money(0), model.Money(0)
+func TestPlanInPhasesIsOneOfTheWhole(t *testing.T) {
+	phased, compared, cost, costWhole := 0, 0, model.Money(0), model.Money(0)
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt, tiny: rapid.Bool().Draw(rt, "tiny")}
 		p := d.withCommon()
 		p.Policy.Budget = pick(d, 0, 2*time.Millisecond)
-		if !planner.Staged(p) {
+		if !planner.Phased(p) {
 			return
 		}
-		staged++
+		phased++
 		plan := planner.SolveInTurn(p)
 		violations := slices.DeleteFunc(verify.Check(p, plan), func(v verify.Violation) bool {
-			return v.Rule == "near tie" // which is each stage's own, by its own bound
+			return v.Rule == "near tie" // which is each phase's own, by its own bound
 		})
 		if len(violations) > 0 {
 			rt.Fatalf("%v\n%s", violations, describe(p, plan))
@@ -74,9 +74,9 @@ func TestPlanInStagesIsOneOfTheWhole(t *testing.T) {
 				describe(p, plan))
 		}
 	})
-	t.Logf("%d plans in stages, %d of them compared: they cost %s, as a whole %s", staged, compared, cost, costWhole)
+	t.Logf("%d plans in phases, %d of them compared: they cost %s, as a whole %s", phased, compared, cost, costWhole)
 	if compared < 10 {
-		t.Errorf("only %d plans in stages, %d of them compared", staged, compared)
+		t.Errorf("only %d plans in phases, %d of them compared", phased, compared)
 	}
 }
 
@@ -113,11 +113,11 @@ func teamsBesideShared(teams, shared int) *model.Problem {
 // Pods that belong to no team take what the teams' machines have left, and no machine is bought
 // for them before that is used up. Machines that took one are not bought in a size without room
 // for it.
-func TestStagesFillWhatOthersBought(t *testing.T) {
+func TestPhasesFillWhatOthersBought(t *testing.T) {
 	p := teamsBesideShared(4, 3)
 	plan := planner.SolveInTurn(p)
-	if len(plan.NewNodes) != 4 || plan.Cost != model.USD(4) || len(plan.Unschedulable) > 0 || !planner.Staged(p) {
-		t.Fatalf("%d machines for %s, %d classes wait, staged %v", len(plan.NewNodes), plan.Cost, len(plan.Unschedulable), planner.Staged(p))
+	if len(plan.NewNodes) != 4 || plan.Cost != model.USD(4) || len(plan.Unschedulable) > 0 || !planner.Phased(p) {
+		t.Fatalf("%d machines for %s, %d classes wait, phased %v", len(plan.NewNodes), plan.Cost, len(plan.Unschedulable), planner.Phased(p))
 	}
 	for i := range plan.NewNodes {
 		n := &plan.NewNodes[i]
@@ -145,7 +145,7 @@ func TestStagesFillWhatOthersBought(t *testing.T) {
 
 // Some machines are left to the pods that they were bought for: what others would need of them is not
 // known, or forbidden.
-func TestStagesLeaveSomeMachinesAlone(t *testing.T) {
+func TestPhasesLeaveSomeMachinesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(p *model.Problem, shared *model.PodClass)
 		// filled is how many machines of teams hold a shared pod.
@@ -193,8 +193,8 @@ func TestStagesLeaveSomeMachinesAlone(t *testing.T) {
 			p := teamsBesideShared(4, 3)
 			c.change(p, &p.Classes[4])
 			plan := planner.SolveInTurn(p)
-			if v := verify.Check(p, plan); len(v) > 0 || len(plan.Unschedulable) > 0 || !planner.Staged(p) {
-				t.Fatalf("staged %v: %v\n%s", planner.Staged(p), v, describe(p, plan))
+			if v := verify.Check(p, plan); len(v) > 0 || len(plan.Unschedulable) > 0 || !planner.Phased(p) {
+				t.Fatalf("phased %v: %v\n%s", planner.Phased(p), v, describe(p, plan))
 			}
 			filled := 0
 			for i := range plan.NewNodes {
@@ -235,27 +235,27 @@ func TestFilledMachinesKeepTheirAlternatives(t *testing.T) {
 	}
 }
 
-// Where a stage does not fill some machines, and leaves pods out which these would hold, the
+// Where a phase does not fill some machines, and leaves pods out which these would hold, the
 // problem is planned as one.
-func TestStagesLeaveNoPodOut(t *testing.T) {
+func TestPhasesLeaveNoPodOut(t *testing.T) {
 	p := teamsBesideShared(4, 3)
 	p.Pools[0].NodeLimit = 4
 	p.Pools[0].Requirements = append(p.Pools[0].Requirements, model.Requirement{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: 1})
 	plan := planner.SolveInTurn(p)
-	if len(plan.Unschedulable) > 0 || len(plan.NewNodes) != 4 || !planner.Staged(p) {
-		t.Errorf("staged %v\n%s", planner.Staged(p), describe(p, plan))
+	if len(plan.Unschedulable) > 0 || len(plan.NewNodes) != 4 || !planner.Phased(p) {
+		t.Errorf("phased %v\n%s", planner.Phased(p), describe(p, plan))
 	}
 }
 
 // Pods that depend on each other by topology are planned together.
-func TestStagesAreForIndependentPods(t *testing.T) {
+func TestPhasesAreForIndependentPods(t *testing.T) {
 	term := func(key string, apps ...string) model.AffinityTerm {
 		return model.AffinityTerm{TopologyKey: key, Namespaces: []string{"default"},
 			Selector: &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: apps}}}}
 	}
 	for name, c := range map[string]struct {
 		change func(p *model.Problem, shared *model.PodClass)
-		staged bool
+		phased bool
 	}{
 		"none of topology": {func(*model.Problem, *model.PodClass) {}, true},
 		"among themselves": {func(_ *model.Problem, shared *model.PodClass) {
@@ -275,8 +275,8 @@ func TestStagesAreForIndependentPods(t *testing.T) {
 	} {
 		p := teamsBesideShared(4, 3)
 		c.change(p, &p.Classes[4])
-		if got := planner.Staged(p); got != c.staged {
-			t.Errorf("%s: staged %v, want %v", name, got, c.staged)
+		if got := planner.Phased(p); got != c.phased {
+			t.Errorf("%s: phased %v, want %v", name, got, c.phased)
 		}
 		if v := verify.Check(p, planner.SolveInTurn(p)); len(v) > 0 {
 			t.Errorf("%s: %v", name, v)
@@ -293,8 +293,8 @@ func TestStagesAreForIndependentPods(t *testing.T) {
 	}
 }
 
-// The bound of a plan in stages counts the pods of both.
-func TestBoundOfStagesCountsAllPods(t *testing.T) {
+// The bound of a plan in phases counts the pods of both.
+func TestBoundOfPhasesCountsAllPods(t *testing.T) {
 	p := teamsBesideShared(4, 40)
 	plan, whole := planner.SolveInTurn(p), planner.SolveWhole(p)
 	if plan.LowerBound < whole.LowerBound || plan.LowerBound > whole.Cost {
@@ -302,9 +302,9 @@ func TestBoundOfStagesCountsAllPods(t *testing.T) {
 	}
 }
 
-// Where not all can have a place, those have one that have the higher priority, whichever stage
+// Where not all can have a place, those have one that have the higher priority, whichever phase
 // is theirs.
-func TestStagesGiveWayToPriority(t *testing.T) {
+func TestPhasesGiveWayToPriority(t *testing.T) {
 	for _, urgent := range []bool{false, true} {
 		p := teamsBesideShared(4, 20)
 		p.Pools[0].NodeLimit = 4
@@ -326,8 +326,8 @@ func TestStagesGiveWayToPriority(t *testing.T) {
 	}
 }
 
-// A plan that was made in stages is made again in the same stages.
-func TestReplayRepeatsPlanInStages(t *testing.T) {
+// A plan that was made in phases is made again in the same phases.
+func TestReplayRepeatsPlanInPhases(t *testing.T) {
 	p := planner.TenantsWaiting(4)
 	p.Pools = []model.Pool{{Name: "all", NodeLimit: -1, Requirements: model.Requirements{{Key: "team", Operator: model.Exists}}}}
 	for i := range p.Classes {
@@ -338,8 +338,8 @@ func TestReplayRepeatsPlanInStages(t *testing.T) {
 	p.Policy = model.Policy{Budget: 50 * time.Millisecond, Seed: 3, Elapsed: stumbling(time.Second, 4)}
 	cut := planner.SolveInTurn(p)
 	replay := cut.Stats.Replay
-	if replay == nil || len(replay.Parts) != 2 || len(replay.Parts[0].Parts) != 4 || !planner.Staged(p) {
-		t.Fatalf("the plan was not made in stages, or not recorded: %+v", replay)
+	if replay == nil || len(replay.Parts) != 2 || len(replay.Parts[0].Parts) != 4 || !planner.Phased(p) {
+		t.Fatalf("the plan was not made in phases, or not recorded: %+v", replay)
 	}
 	repeats(t, p, cut, planner.SolveInTurn)
 }
