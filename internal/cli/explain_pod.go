@@ -85,8 +85,8 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 			s := &story{Verdict: fmt.Sprintf("%s fits on %s, which exists (%s).", ref, n.Name, n.State)}
 			s.say("it leaves %s free there", leftOn(m.input.Problem, n, placed.Pods).Format(m.input.Problem.Axes))
 			if n.Vacating > 0 {
-				room := map[bool]string{true: "leaves its room to it", false: "leave their room to it"}[n.Vacating == 1]
-				s.say("%s there %s being deleted and %s; otherwise it is planned again", plural(n.Vacating, "pod"), verbFor(n.Vacating, "is"), room)
+				s.say("%s there %s being deleted and %s room for it; otherwise it is planned again",
+					plural(n.Vacating, "pod"), verbFor(n.Vacating, "is"), verbFor(n.Vacating, "makes"))
 			}
 			return s, false, nil
 		}

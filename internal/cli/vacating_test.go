@@ -37,7 +37,7 @@ status:
 	out, errs, code := nap.Run(t, "explain", "pod", "waits", "-f", path)
 	said := strings.Join(strings.Fields(out), " ")
 	if code != 0 || !strings.Contains(said, "default/waits fits on n1, which exists (Ready)") ||
-		!strings.Contains(said, "1 pod there is being deleted and leaves its room to it") {
+		!strings.Contains(said, "1 pod there is being deleted and makes room for it") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

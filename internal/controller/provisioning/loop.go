@@ -73,8 +73,7 @@ func NewLoop(cfg Config) *Loop {
 		clients: cfg.Clients, cluster: cfg.Cluster, clock: cfg.Clock, newID: cfg.NewID, wants: cfg.Mirror.Wants, expected: l.expected,
 	}
 	complete := &Completeness{
-		Kube: cfg.Clients.Cached, Pods: l.pods, Starting: newStartingOwners(cfg.Clock, l.pods), Rollouts: &rollouts{},
-		Announces: cfg.Mirror.Announces,
+		Kube: cfg.Clients.Cached, Pods: l.pods, Starting: newStartingOwners(cfg.Clock, l.pods), Announces: cfg.Mirror.Announces,
 	}
 	l.batch.moot = complete.Moot
 	l.triggers = &triggers{

@@ -21,8 +21,8 @@ type Completeness struct {
 	Pods *ExpectedPods
 	// Starting are the owners that are about to create their first pod; nil for none.
 	Starting *startingOwners
-	// Rollouts are the owners that replace others; nil for none.
-	Rollouts *rollouts
+	// Rollouts are the owners that replace others.
+	Rollouts rollouts
 	// Announces reports whether what the owners of a namespace have still to create is
 	// planned with what they have created; nil means that it is not.
 	Announces func(namespace string) bool
@@ -50,7 +50,7 @@ func (c *Completeness) Complete(ctx context.Context, owners []Owner) bool {
 		return false
 	}
 	for _, o := range owners {
-		if c.Rollouts != nil && c.Rollouts.under(o) {
+		if c.Rollouts.under(o) {
 			return false
 		}
 		if known, _ := c.look(ctx, o); !known {
@@ -163,16 +163,12 @@ type startingOwners struct {
 	// since is when an owner was first seen without a pod that it wants. It is kept
 	// beyond startsWithin, until the owner has pods, wants none, or is gone.
 	since map[Owner]time.Time
-	// sets are the owners of each set of workloads, and setOf is the set of each of them;
-	// owners by themselves are absent.
-	sets  map[string]map[Owner]bool
-	setOf map[Owner]string
+	// sets are the owners that belong to a set of workloads.
+	sets groups[Owner, string]
 }
 
 func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
-	return &startingOwners{
-		clock: clk, pods: pods, since: map[Owner]time.Time{}, sets: map[string]map[Owner]bool{}, setOf: map[Owner]string{},
-	}
+	return &startingOwners{clock: clk, pods: pods, since: map[Owner]time.Time{}}
 }
 
 // observe takes in the present state of an owner.
@@ -182,31 +178,12 @@ func (s *startingOwners) observe(o client.Object) {
 	wants := workload.Pods > 0 && s.pods.Of(owner).Alive == 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.join(owner, workload.Set)
+	s.sets.join(owner, workload.Set)
 	if !wants {
 		delete(s.since, owner)
 	} else if _, known := s.since[owner]; !known {
 		s.since[owner] = s.clock.Now()
 	}
-}
-
-// join notes the set of an owner, empty for none. The caller holds the lock.
-func (s *startingOwners) join(owner Owner, set string) {
-	before := s.setOf[owner]
-	if before == set {
-		return
-	}
-	if delete(s.sets[before], owner); len(s.sets[before]) == 0 {
-		delete(s.sets, before)
-	}
-	delete(s.setOf, owner)
-	if set == "" {
-		return
-	}
-	if s.sets[set] == nil {
-		s.sets[set] = map[Owner]bool{}
-	}
-	s.sets[set][owner], s.setOf[owner] = true, set
 }
 
 // forget drops an owner that is gone.
@@ -215,7 +192,7 @@ func (s *startingOwners) forget(o client.Object) {
 	defer s.mu.Unlock()
 	owner := Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
 	delete(s.since, owner)
-	s.join(owner, "")
+	s.sets.join(owner, "")
 }
 
 // appeared is when an owner that has no pod yet was first seen; zero where that is not known.
@@ -244,7 +221,7 @@ func (s *startingOwners) any() bool {
 // shown reports whether another owner of the set has a pod after which this one's are
 // planned. The caller holds the lock.
 func (s *startingOwners) shown(owner Owner) bool {
-	for other := range s.sets[s.setOf[owner]] {
+	for other := range s.sets.beside(owner) {
 		if s.pods.Of(other).Patterns > 0 {
 			return true
 		}

@@ -28,7 +28,7 @@ func TestRolloutIsNoCompleteBatch(t *testing.T) {
 		pods := NewExpectedPods(clock.RealClock{})
 		c := &Completeness{
 			Kube: fake.NewClientBuilder().WithObjects(before, next).Build(), Pods: pods, Starting: newStartingOwners(clock.RealClock{}, pods),
-			Rollouts: &rollouts{}, Announces: func(string) bool { return true },
+			Announces: func(string) bool { return true },
 		}
 		first := podsOf("ReplicaSet", next, 0, 1)[0].(*corev1.Pod)
 		pods.Observe(first)
@@ -54,8 +54,8 @@ func TestRolloutIsNoCompleteBatch(t *testing.T) {
 		complete("after it was rolled back", false)
 		c.forget(before)
 		complete("after the one before was deleted", true)
-		if c.forget(next); len(c.Rollouts.sets[types.UID("web")]) > 0 || len(c.Rollouts.controllers) != 1 {
-			t.Errorf("kept are %v of %v", c.Rollouts.sets, c.Rollouts.controllers)
+		if c.forget(next); len(c.Rollouts.sets.members["web"]) > 0 || len(c.Rollouts.sets.of) != 1 {
+			t.Errorf("kept are %v", c.Rollouts.sets)
 		}
 	})
 }

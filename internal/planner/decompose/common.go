@@ -15,9 +15,12 @@ import (
 // relate them to other classes, and where spreads may count domains that one phase does not know of.
 // It follows from the problem alone.
 func Common(p *model.Problem, from, cells int) []int {
+	if len(p.Classes) < 3 {
+		return nil
+	}
 	open := newOpenLabels(p)
 	isOpen := func(label string) bool { return label != "" }
-	if len(p.Classes) < 3 || !slices.ContainsFunc(open.of, isOpen) || cellsOf(p, open) <= cells {
+	if !slices.ContainsFunc(open.of, isOpen) || cellsOf(p, open) <= cells {
 		return nil
 	}
 	common := indifferent(p, open)
@@ -80,9 +83,7 @@ func unknownDomains(p *model.Problem) bool {
 	keys, cloud := topologyKeys(p), noderules.NewCloudLabels(p)
 	return slices.ContainsFunc(p.Pools, func(pool model.Pool) bool { return opensDomains(&pool, keys, cloud) }) ||
 		slices.ContainsFunc(p.Classes, func(c model.PodClass) bool {
-			return len(c.VolumeAlternatives) > 0 && slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool {
-				return s.Hard && s.TopologyKey != model.LabelHostname
-			})
+			return len(c.VolumeAlternatives) > 0 && spreadsOverDomains(c)
 		})
 }
 

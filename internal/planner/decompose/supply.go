@@ -151,10 +151,7 @@ func (s *Supply) Left(t *Part) *Part {
 // some offering can be bought no longer that could be before, with the same NodePools: spreads count
 // domains in which a machine could be bought, and the problem does not know of these.
 func LosesDomains(before, now *model.Problem) bool {
-	spreads := slices.ContainsFunc(now.Classes, func(c model.PodClass) bool {
-		return slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.Hard && s.TopologyKey != model.LabelHostname })
-	})
-	if !spreads {
+	if !slices.ContainsFunc(now.Classes, spreadsOverDomains) {
 		return false
 	}
 	all, left := NewSupply(before), NewSupply(now)
@@ -173,4 +170,9 @@ func LosesDomains(before, now *model.Problem) bool {
 		}
 	}
 	return false
+}
+
+// spreadsOverDomains reports whether pods must spread over other domains than hosts.
+func spreadsOverDomains(c model.PodClass) bool {
+	return slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.Hard && s.TopologyKey != model.LabelHostname })
 }
