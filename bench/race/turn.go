@@ -26,7 +26,8 @@ type Result struct {
 	Course, Engine string
 	// FirstClaim and LastClaim are when NodeClaims came, LastNode when the last of their
 	// nodes could take pods, 0 if none was bought; AllRunning is when all pods ran, for a
-	// course that takes pods away when the last NodeClaim within freeFor came or went.
+	// course that takes pods away when the last NodeClaim within freeFor came or went, and for
+	// a rollout when it was done.
 	FirstClaim, LastClaim, LastNode, AllRunning time.Duration
 	// LongestWait is the longest that a pod waited from its creation until it was bound, or
 	// until the end.
@@ -243,7 +244,7 @@ func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result,
 	if t.kube, err = kubernetes.NewForConfig(l.Config); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(t.prepare(ctx), t.create(ctx, course.Added)); err != nil {
+	if err := errors.Join(t.prepare(ctx), t.add(ctx)); err != nil {
 		return nil, err
 	}
 	want := podsOf(course.Added)
@@ -261,7 +262,7 @@ func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result,
 		return nil, err
 	}
 	began := time.Now()
-	if err := t.create(ctx, course.Added); err != nil {
+	if err := t.add(ctx); err != nil {
 		return nil, err
 	}
 	again := func(s seen) bool { return s.running*50 >= want*49 }

@@ -57,13 +57,10 @@ func (t *turn) give(ctx context.Context, began time.Time) error {
 			return err
 		}
 	}
-	if course.Bare {
-		return t.createBare(ctx, course.Added)
-	}
 	if course.Waves > 1 {
 		return t.growInWaves(ctx, began)
 	}
-	if err := t.create(ctx, course.Added); err != nil {
+	if err := t.add(ctx); err != nil {
 		return err
 	}
 	for i := range course.Trickle {
@@ -75,6 +72,14 @@ func (t *turn) give(ctx context.Context, began time.Time) error {
 		}
 	}
 	return nil
+}
+
+// add creates all that the course adds.
+func (t *turn) add(ctx context.Context) error {
+	if t.course.Bare {
+		return t.createBare(ctx, t.course.Added)
+	}
+	return t.create(ctx, t.course.Added)
 }
 
 // growInWaves creates the course's Deployments with a part of their pods and lets them grow to
