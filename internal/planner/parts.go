@@ -33,6 +33,8 @@ type divided struct {
 	// plans are those of the parts, records what is recorded with each plan that was made.
 	plans   []*model.Plan
 	records []*model.Replay
+	// lists are those of the plans.
+	lists offeringLists
 }
 
 // solveParts plans the parts of a problem that do not depend on each other, several at the
@@ -52,6 +54,7 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	d.plans, d.records = make([]*model.Plan, n), make([]*model.Replay, n)
 	concurrent.Each(n, func(i int) {
 		d.plans[i] = d.solve(&d.parts[i], i)
+		d.lists.share(d.plans[i])
 		d.records[i] = d.plans[i].Stats.Replay
 	})
 	d.explainByAll()

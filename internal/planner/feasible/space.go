@@ -212,6 +212,32 @@ func (s *Space) OfferingCount(pool int) int {
 	return n
 }
 
+// OfferingNumbers number the offerings of a pool's catalogue from 0 on.
+type OfferingNumbers struct {
+	space *Space
+	// first is the number of each type's first offering, and behind them how many there are.
+	first []int
+}
+
+// NumberOfferings numbers the offerings of a pool's catalogue.
+func (s *Space) NumberOfferings(pool *Pool) OfferingNumbers {
+	types := s.Problem.Catalogs[s.Problem.Pools[pool.Index].Catalog].InstanceTypes
+	first := make([]int, len(types)+1)
+	for t := range types {
+		first[t+1] = first[t] + len(types[t].Offerings)
+	}
+	return OfferingNumbers{s, first}
+}
+
+// Count is how many offerings there are.
+func (n OfferingNumbers) Count() int { return n.first[len(n.first)-1] }
+
+// Of is the number of an option's offering. Precondition: the option is one of the pool's.
+func (n OfferingNumbers) Of(option int) int {
+	o := &n.space.Options[option]
+	return n.first[o.Type] + o.Offering
+}
+
 // Offerings counts the pool's offerings of which at least one option is in the
 // set. There are several options to an offering where labels are left to the
 // buyer.
@@ -219,15 +245,10 @@ func (s *Space) Offerings(pool *Pool, set Set) int {
 	if !pool.choosy {
 		return set.CountRange(pool.First, pool.End)
 	}
-	types := s.Problem.Catalogs[s.Problem.Pools[pool.Index].Catalog].InstanceTypes
-	first, all := make([]int, len(types)), 0 // of each type's offerings, numbered
-	for t := range types {
-		first[t] = all
-		all += len(types[t].Offerings)
-	}
-	seen := NewSet(all)
+	numbers := s.NumberOfferings(pool)
+	seen := NewSet(numbers.Count())
 	for i := set.Next(pool.First); i >= 0 && i < pool.End; i = set.Next(i + 1) {
-		seen.Add(first[s.Options[i].Type] + s.Options[i].Offering)
+		seen.Add(numbers.Of(i))
 	}
 	return seen.Count()
 }

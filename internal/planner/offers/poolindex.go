@@ -210,11 +210,12 @@ func (p *poolIndex) choose(set feasible.Set, first int) *choice {
 // a label that the buyer chooses: an offering is bought by its type, zone and capacity
 // type, and the NodeClaim's requirements leave the value open.
 func (p *poolIndex) once(options []int) []int {
-	seen := map[[2]int]bool{}
+	numbers := p.in.Space.NumberOfferings(p.pool)
+	seen := feasible.NewSet(numbers.Count())
 	return slices.DeleteFunc(options, func(o int) bool {
-		id := [2]int{p.in.Space.Options[o].Type, p.in.Space.Options[o].Offering}
-		again := seen[id]
-		seen[id] = true
+		n := numbers.Of(o)
+		again := seen.Has(n)
+		seen.Add(n)
 		return again
 	})
 }
