@@ -79,7 +79,7 @@ func (g *Prepared) Solve(p *model.Problem) *model.Plan {
 // Varied reports whether a node of the option with these pods keeps as many different
 // instance types and the like to choose from as its pool's minValues ask for.
 func (g *Prepared) Varied(option int, pods []PodsOn) bool {
-	m, pool := g.state.Instance.MinValues, g.Space.Options[option].Pool
+	m, pool := g.state.Instance.MinValues, int(g.Space.Options[option].Pool)
 	if len(m.Of(pool)) == 0 {
 		return true
 	}

@@ -69,16 +69,15 @@ func (u unplaceable) exhausted(class int32) *feasible.Line {
 	p := u.st.Problem
 	var first *feasible.Line
 	for o := range p.Space.Allowed(feasible.ForClass, p.Space.Pod(&p.Planning.Classes[class])).All {
-		option := &p.Space.Options[o]
-		if _, offering := p.Space.Offering(o); !offering.Available || !feasible.Fits(p.Classes[class].Size, p.Project(option.Net)) {
+		if _, offering := p.Space.Offering(o); !offering.Available || !feasible.Fits(p.Classes[class].Size, p.Project(p.Space.Net(o))) {
 			continue
 		}
-		short := slices.IndexFunc(option.Uses, func(use feasible.Use) bool { return use.Amount > u.st.Ledger.Left(use.Line) })
+		short := slices.IndexFunc(p.Space.Uses(o), func(use feasible.Use) bool { return use.Amount > u.st.Ledger.Left(use.Line) })
 		if short < 0 {
 			return nil
 		}
 		if first == nil {
-			first = &p.Space.Supply.Lines[option.Uses[short].Line]
+			first = &p.Space.Supply.Lines[p.Space.Uses(o)[short].Line]
 		}
 	}
 	return first

@@ -26,11 +26,11 @@ func enlarge(s *placement.State, c *instance.Class, l, want int, pl *placement.P
 		best := -1
 		for o := range set.All {
 			option := &in.Space.Options[o]
-			if best >= 0 && option.Price >= in.Space.Options[best].Price || !feasible.Fits(load, option.Net) {
+			if best >= 0 && option.Price >= in.Space.Options[best].Price || !feasible.Fits(load, in.Space.Net(o)) {
 				continue
 			}
 			pods := append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l, Count: n})
-			if s.Affords(pl.Option, o) && in.MinValues.Met(option.Pool, in.MinValues.Fixed(set, pods, o), load) {
+			if s.Affords(pl.Option, o) && in.MinValues.Met(int(option.Pool), in.MinValues.Fixed(set, pods, o), load) {
 				best = o
 			}
 		}

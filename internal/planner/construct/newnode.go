@@ -93,14 +93,14 @@ func (op opener) choose(c *instance.Class, fresh *placement.Place, options feasi
 	in := op.state.Instance
 	best = -1
 	bestScore := 0.0
-	run, fits := -1, 0
+	run, fits := int32(-1), 0
 	alternatives := len(c.Spec.NodeAlternatives) > 1 || len(c.Spec.VolumeAlternatives) > 1
 	for o := range options.All {
 		option := &in.Space.Options[o]
-		if option.Run != run || alternatives && len(in.MinValues.Of(option.Pool)) > 0 {
+		if option.Run != run || alternatives && len(in.MinValues.Of(int(option.Pool))) > 0 {
 			run, fits = option.Run, op.state.VariedCapacity(c, fresh, o, options, want)
 			if keep != nil {
-				fits = min(fits, placement.Fitting(c.Own, keep, option.Net))
+				fits = min(fits, placement.Fitting(c.Own, keep, in.Space.Net(o)))
 			}
 		}
 		if fits == 0 || !op.state.Ledger.Admits(o) {
@@ -121,21 +121,21 @@ func (op opener) choose(c *instance.Class, fresh *placement.Place, options feasi
 // takes for the share of all pods that it could hold. Smaller is better, and the price
 // only decides between equals.
 func (op opener) scarcityCost(option int) float64 {
-	o := &op.state.Instance.Space.Options[option]
-	share := 1.0
+	space := op.state.Instance.Space
+	net, share := space.Net(option), 1.0
 	for d, total := range op.total {
 		if total > 0 {
-			share = min(share, float64(o.Net[d])/total)
+			share = min(share, float64(net[d])/total)
 		}
 	}
 	scarcest := 0.0
-	for _, u := range o.Uses {
+	for _, u := range space.Uses(option) {
 		scarcest = max(scarcest, float64(u.Amount)/float64(max(1, op.state.Ledger.Left(u.Line))))
 	}
 	if share <= 0 {
 		return scarcest * 1e12
 	}
-	return scarcest/share + float64(o.Price)*1e-18
+	return scarcest/share + float64(space.Options[option].Price)*1e-18
 }
 
 // joiningOptions narrow the options to those that all pods may use which can only go

@@ -185,6 +185,10 @@ func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []
 		return cells, true
 	}
 	x.work.Spend(int64(len(x.in.Space.Options)) * optionSteps)
+	if len(keys) == 0 && !special {
+		x.known.cells[string(id)] = []feasible.Set{feasible.Full(len(x.in.Space.Options))}
+		return x.known.cells[string(id)], true
+	}
 	var cells []feasible.Set
 	index := map[string]int{}
 	for o := range x.in.Space.Options {
@@ -330,8 +334,7 @@ func (x *OptionIndex) leastOf(c *instance.Class, list []int, set feasible.Set) (
 // countedCost is the share of the option's price that one pod pays if the node holds
 // as many of them as it can, but no more than most.
 func (x *OptionIndex) countedCost(c *instance.Class, option, most int) float64 {
-	o := &x.in.Space.Options[option]
-	return float64(o.Price) / float64(max(1, feasible.CountFitting(c.Own, o.Net, int64(most))))
+	return float64(x.in.Space.Options[option].Price) / float64(max(1, feasible.CountFitting(c.Own, x.in.Space.Net(option), int64(most))))
 }
 
 // fluidCost is the share of the option's price that one pod pays if the node is full of
@@ -363,10 +366,10 @@ func (x *OptionIndex) ratesOf(option int) []float64 {
 func unitPrices(s *feasible.Space, set feasible.Set) []float64 {
 	rates := make([]float64, len(s.Options)*s.Dims.Count)
 	for i := range set.All {
-		o := &s.Options[i]
-		for d, amount := range o.Net {
+		price := float64(s.Options[i].Price)
+		for d, amount := range s.Net(i) {
 			if amount > 0 {
-				rates[i*s.Dims.Count+d] = float64(o.Price) / float64(amount)
+				rates[i*s.Dims.Count+d] = price / float64(amount)
 			}
 		}
 	}

@@ -192,7 +192,7 @@ func (f slotFinder) openOptions(c *instance.Class, l int, set feasible.Set) []sl
 	keys, own := d.Keys(c.Index, l), set.Clone()
 	for o := range own.All {
 		nowhere := func(k int) bool { return in.Space.Labels.OptionValue(k, o) < 0 }
-		if len(in.MinValues.Of(in.Space.Options[o].Pool)) == 0 || slices.ContainsFunc(keys, nowhere) {
+		if len(in.MinValues.Of(int(in.Space.Options[o].Pool))) == 0 || slices.ContainsFunc(keys, nowhere) {
 			own.Remove(o)
 		}
 	}

@@ -171,7 +171,7 @@ func DropViolating(s *placement.State) {
 	for _, pl := range s.NewNodes {
 		rest := pl.Options.Clone()
 		rest.AndNot(violating)
-		if in.MinValues.Met(in.Space.Options[pl.Option].Pool, in.MinValues.Fixed(rest, pl.Pods, pl.Option), s.Used(pl)) {
+		if in.MinValues.Met(int(in.Space.Options[pl.Option].Pool), in.MinValues.Fixed(rest, pl.Pods, pl.Option), s.Used(pl)) {
 			pl.Options = rest
 		}
 	}

@@ -205,7 +205,7 @@ func (e *Explainer) chance(rules *topology.Rules, option int) *topology.Refusal 
 // exhausted returns the first line that leaves no room for one more machine of
 // the option, or -1.
 func (e *Explainer) exhausted(option int) int {
-	for _, u := range e.Space.Options[option].Uses {
+	for _, u := range e.Space.Uses(option) {
 		if u.Amount > e.Ledger.Left(u.Line) {
 			return u.Line
 		}

@@ -27,27 +27,46 @@ type Run struct {
 	Net []int64
 }
 
-// newCapacityIndex groups the options into runs, which are sorted by dimensions later.
-// It tells every option its run, and lets the options of a run share one vector.
-// Precondition: Net of the options is final.
-func newCapacityIndex(options []Option, dims int) CapacityIndex {
-	x := CapacityIndex{}
-	for i := range options {
-		if n := len(x.Runs); n > 0 && options[i].Pool == options[i-1].Pool && slices.Equal(x.Runs[n-1].Net, options[i].Net) {
-			x.Runs[n-1].End = i + 1
-			options[i].Net = x.Runs[n-1].Net
-		} else {
-			x.Runs = append(x.Runs, Run{First: i, End: i + 1, Net: options[i].Net})
-		}
-		options[i].Run = len(x.Runs) - 1
+// runner groups options into runs, in their order. It exists while a space is compiled.
+type runner struct {
+	// runs are those so far.
+	runs []Run
+	// cells are storage for vectors, yet to be laid out.
+	cells []int64
+}
+
+// runsAtOnce is for how many runs storage is made at a time.
+const runsAtOnce = 64
+
+// add takes the next option, which offers net to pods, and returns the number of its run. A pool's
+// first option begins a run. Net is copied.
+func (r *runner) add(option int, net []int64, begins bool) int32 {
+	last := len(r.runs) - 1
+	if !begins && slices.Equal(r.runs[last].Net, net) {
+		r.runs[last].End = option + 1
+		return int32(last)
 	}
-	if len(options) == 0 {
+	if len(r.cells) < len(net) {
+		r.cells = make([]int64, runsAtOnce*len(net))
+	}
+	own := r.cells[:len(net):len(net)]
+	r.cells = r.cells[len(net):]
+	copy(own, net)
+	r.runs = append(r.runs, Run{First: option, End: option + 1, Net: own})
+	return int32(last + 1)
+}
+
+// newCapacityIndex is of options that are grouped into runs, which are sorted by dimensions later.
+func newCapacityIndex(runs []Run, dims int) CapacityIndex {
+	x := CapacityIndex{Runs: runs}
+	if len(runs) == 0 {
 		return x
 	}
-	runs := CapacityIndex{Runs: x.Runs} // the index itself is copied
+	end := runs[len(runs)-1].End
+	index := CapacityIndex{Runs: runs} // the index itself is copied
 	x.levels = make([]func() *Levels, dims)
 	for d := range x.levels {
-		x.levels[d] = sync.OnceValue(func() *Levels { return runs.NewLevels(d, 0, len(options)) })
+		x.levels[d] = sync.OnceValue(func() *Levels { return index.NewLevels(d, 0, end) })
 	}
 	return x
 }

@@ -20,10 +20,11 @@ type compiler struct {
 	dims Dimensions
 	// labels grows by the values of nodes and pools, then by the options.
 	labels *labelCompiler
-	// options and pools are those of the space so far. What daemons leave of an option
-	// is known once addDaemons has run.
+	// options and pools are those of the space so far. The options' DaemonSets and runs
+	// are known once addDaemons has run.
 	options []Option
 	pools   []Pool
+	runs    runner
 	// tiers is how many different weights the pools so far have.
 	tiers int
 	// daemonSets are the combinations of daemons found so far.
@@ -69,14 +70,14 @@ func newSpace(p *model.Problem, shared *Catalogs, whole bool) *Space {
 	}
 	k.labels.finish(p, k.pools)
 	for i := range k.pools {
-		k.addDaemons(&k.pools[i])
+		k.addDaemons(&k.pools[i], catalogs[p.Pools[k.pools[i].Index].Catalog])
 	}
 	axes := k.dims.Axes // the compiler is not to be kept
 	s := &Space{
 		Problem:     p,
 		Dims:        k.dims,
-		Capacity:    newCapacityIndex(k.options, k.dims.Count),
-		Supply:      newSupply(p, &k.dims, k.pools, k.options),
+		Capacity:    newCapacityIndex(k.runs.runs, k.dims.Count),
+		Supply:      newSupply(p, &k.dims, k.pools, k.options, catalogs),
 		Options:     k.options,
 		Pools:       k.pools,
 		Tiers:       k.tiers,
@@ -223,7 +224,7 @@ func (k *compiler) addPool(index int, template *template, cat *catalog) {
 }
 
 // addOfferings appends an option for each offering of an instance type that the choice
-// admits. Its Net is that of a machine without daemons until addDaemons has run.
+// admits.
 func (k *compiler) addOfferings(pool, t int, ct *catalogType, choice choice) {
 	for o := range ct.offerings {
 		co := &ct.offerings[o]
@@ -231,17 +232,13 @@ func (k *compiler) addOfferings(pool, t int, ct *catalogType, choice choice) {
 			continue
 		}
 		k.labels.appendOption(co.values, choice)
-		k.options = append(k.options, Option{Pool: pool, Type: t, Offering: o, Price: co.price, Net: ct.allocatable, Gross: ct.capacity})
+		k.options = append(k.options, Option{Price: co.price, Pool: int32(pool), Type: int32(t), Offering: int32(o)})
 	}
 }
 
-// netsAtOnce is for how many kinds of machines storage is made at a time.
-const netsAtOnce = 64
-
 // addDaemons works out which DaemonSet pods run on each option of a pool, and with that
-// what every option leaves for pods. Preconditions: Net is what the machine offers, and
-// the labels can answer requirements.
-func (k *compiler) addDaemons(pool *Pool) {
+// what every option leaves for pods. Precondition: the labels can answer requirements.
+func (k *compiler) addDaemons(pool *Pool, cat *catalog) {
 	src := &k.problem.Pools[pool.Index]
 	// here are the daemons that the taints of the pool let in, by index in the pool, and
 	// where[j] the options on which daemon here[j] runs, nil for all.
@@ -254,7 +251,7 @@ func (k *compiler) addDaemons(pool *Pool) {
 		}
 	}
 	sets := map[string]int{} // numbers of the sets of daemons, by their members
-	var cells []int64        // storage for what pods can use, yet to be laid out
+	net := make([]int64, k.dims.Count)
 	key := make([]byte, 0, 2*len(here))
 	for i := pool.First; i < pool.End; i++ {
 		key = key[:0]
@@ -269,20 +266,11 @@ func (k *compiler) addDaemons(pool *Pool) {
 			sets[string(key)] = set
 		}
 		o := &k.options[i]
-		o.Daemons = set
-		if i > pool.First && k.options[i-1].Type == o.Type && k.options[i-1].Daemons == set {
-			o.Net = k.options[i-1].Net
-			continue
+		o.Daemons = int32(set)
+		for d, v := range cat.types[o.Type].allocatable {
+			net[d] = v - k.daemonSets[set].Requests[d]
 		}
-		if len(cells) == 0 {
-			cells = make([]int64, netsAtOnce*k.dims.Count)
-		}
-		net := cells[:k.dims.Count:k.dims.Count]
-		cells = cells[k.dims.Count:]
-		for d := range net {
-			net[d] = o.Net[d] - k.daemonSets[set].Requests[d]
-		}
-		o.Net = net
+		o.Run = k.runs.add(i, net, i == pool.First)
 	}
 }
 

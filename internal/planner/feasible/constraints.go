@@ -246,11 +246,10 @@ func (at Candidate) unmet(alternatives []model.Requirements) (have string, want 
 // room of a machine without its daemons. Precondition: something is missing.
 func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	s := at.Space
-	o := &s.Options[at.Option]
-	overhead := s.DaemonSets[o.Daemons].Requests
+	net, overhead := s.Net(at.Option), s.DaemonSets[s.Options[at.Option].Daemons].Requests
 	worst, dim := -1.0, 0
 	for d, want := range size {
-		room := o.Net[d]
+		room := net[d]
 		if bare {
 			room += overhead[d]
 		}
@@ -260,8 +259,8 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 			}
 		}
 	}
-	miss := Miss{Have: s.Dims.format(dim, o.Net[dim]), Want: s.Dims.format(dim, size[dim])}
-	if o.Net[dim]+overhead[dim] == 0 && dim < s.Dims.Axes {
+	miss := Miss{Have: s.Dims.format(dim, net[dim]), Want: s.Dims.format(dim, size[dim])}
+	if net[dim]+overhead[dim] == 0 && dim < s.Dims.Axes {
 		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.Dims.axisName(dim))
 	}
 	switch {
@@ -274,7 +273,7 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	}
 	switch {
 	case bare:
-		miss.Have = s.Dims.format(dim, o.Net[dim]+overhead[dim])
+		miss.Have = s.Dims.format(dim, net[dim]+overhead[dim])
 	case overhead[dim] > 0:
 		miss.Have += " after " + strings.TrimSpace(s.Dims.format(dim, overhead[dim])) + " for DaemonSets"
 	}
@@ -298,7 +297,7 @@ func diskFix(want int64) string {
 // reason that is short: at the start, or by now because of what the plan has bought. The
 // result is empty when no line is short.
 func (at Candidate) exhausted(reason model.Reason) Miss {
-	for _, u := range at.Space.Options[at.Option].Uses {
+	for _, u := range at.Space.Uses(at.Option) {
 		line := &at.Space.Supply.Lines[u.Line]
 		if left := at.Ledger.Left(u.Line); line.Reason == reason && u.Amount > min(line.Left, left) {
 			return Miss{Have: fmt.Sprintf("%s left of %s", line.Amount(left), line.Name), Want: line.Amount(u.Amount)}
@@ -313,10 +312,9 @@ func (at Candidate) exhausted(reason model.Reason) Miss {
 // holdsBare reports whether a machine of an option without its daemons has the
 // resources for a pod, apart from slots for pods and disks.
 func (s *Space) holdsBare(option int, size []int64) bool {
-	o := &s.Options[option]
-	overhead := s.DaemonSets[o.Daemons].Requests
+	net, overhead := s.Net(option), s.DaemonSets[s.Options[option].Daemons].Requests
 	for d, v := range size[:s.Dims.Axes] {
-		if d != model.Pods && v > o.Net[d]+overhead[d] {
+		if d != model.Pods && v > net[d]+overhead[d] {
 			return false
 		}
 	}

@@ -38,6 +38,9 @@ func newDimensions(p *model.Problem) Dimensions {
 // limitedDrivers lists the volume drivers that pods use and that an instance type or
 // node limits. A driver without any limit needs no dimension.
 func limitedDrivers(p *model.Problem) []string {
+	if !slices.ContainsFunc(p.Classes, func(c model.PodClass) bool { return len(c.Volumes) > 0 }) {
+		return nil
+	}
 	limited := map[string]bool{}
 	for c := range p.Catalogs {
 		for t := range p.Catalogs[c].InstanceTypes {

@@ -61,14 +61,19 @@ func TestBitsetMatchesList(t *testing.T) {
 
 func TestLevelsKeepOptionsWithEnoughResources(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var options []Option
-		for pool := range rapid.IntRange(1, 300).Draw(rt, "runs") {
-			net := []int64{int64(rapid.IntRange(0, 99).Draw(rt, "net"))}
-			for range rapid.IntRange(1, 9).Draw(rt, "options") {
-				options = append(options, Option{Pool: pool, Net: net})
+		var options []int64 // what each has
+		var grouped runner
+		for range rapid.IntRange(1, 300).Draw(rt, "runs") {
+			net := int64(rapid.IntRange(0, 99).Draw(rt, "net"))
+			for i := range rapid.IntRange(1, 9).Draw(rt, "options") {
+				run := grouped.add(len(options), []int64{net}, i == 0)
+				if r := grouped.runs[run]; r.Net[0] != net || r.End != len(options)+1 {
+					rt.Fatalf("option %d with %d is in run %v", len(options), net, r)
+				}
+				options = append(options, net)
 			}
 		}
-		x := newCapacityIndex(options, 1)
+		x := newCapacityIndex(grouped.runs, 1)
 		from := rapid.IntRange(0, len(x.Runs)-1).Draw(rt, "from")
 		first := x.Runs[from].First
 		l := x.NewLevels(0, first, len(options))
@@ -79,9 +84,9 @@ func TestLevelsKeepOptionsWithEnoughResources(t *testing.T) {
 		all := Full(len(options))
 		x.keepAtLeast(all, 0, amount)
 		for o := range options {
-			enough := options[o].Net[0] >= amount
+			enough := options[o] >= amount
 			if kept.Has(o) != (enough && o >= first) || all.Has(o) != enough {
-				rt.Fatalf("option %d with %d of %d asked: kept %t and %t", o, options[o].Net[0], amount, kept.Has(o), all.Has(o))
+				rt.Fatalf("option %d with %d of %d asked: kept %t and %t", o, options[o], amount, kept.Has(o), all.Has(o))
 			}
 		}
 	})
@@ -165,12 +170,12 @@ func TestSpaceOptionsHaveNoOpenLabel(t *testing.T) {
 func TestSpaceSubtractsDaemonsWhereTheyRun(t *testing.T) {
 	s := space()
 	for o := range s.Options {
-		_, offering := s.Offering(o)
-		want := s.Options[o].Gross[model.CPU]
+		instanceType, offering := s.Offering(o)
+		want := instanceType.Capacity[model.CPU]
 		if offering.Zone == "z1" {
 			want -= 500
 		}
-		if got := s.Options[o].Net[model.CPU]; got != want {
+		if got := s.Net(o)[model.CPU]; got != want {
 			t.Errorf("option %d in %s: got %d free, want %d", o, offering.Zone, got, want)
 		}
 	}

@@ -65,25 +65,21 @@ type saleKey struct {
 	label   string
 }
 
-// Option is one way to buy a machine, with all its labels known.
+// Option is one way to buy a machine, with all its labels known. There may be a million of them, so
+// that they are small and have no pointers; what several share is in the space ([Space.Net],
+// [Space.Uses]).
 type Option struct {
-	// Pool, Type and Offering index Problem.Pools, the pool's catalogue and the
-	// type's offerings.
-	Pool, Type, Offering int
 	// Price is per hour.
 	Price model.Money
-	// Net is what pods can use: allocatable less daemons, per dimension of the
-	// space. Neighbouring options may share the vector: do not change it.
-	Net []int64
-	// Gross is the machine's capacity, which pool limits count, per dimension of the
-	// space. Options of one type share the vector.
-	Gross []int64
+	// Pool, Type and Offering index Problem.Pools, the pool's catalogue and the
+	// type's offerings.
+	Pool, Type, Offering int32
 	// Daemons indexes Space.DaemonSets.
-	Daemons int
-	// Uses is what one machine takes from the lines of Space.Supply.
-	Uses []Use
-	// Run indexes the runs of Space.Capacity: neighbouring options that share Net.
-	Run int
+	Daemons int32
+	// Run indexes the runs of Space.Capacity: neighbouring options that offer the same to pods.
+	Run int32
+	// uses indexes the lists of uses of Space.Supply.
+	uses int32
 }
 
 // DaemonSet is the daemons that share a machine, added up.
@@ -110,6 +106,14 @@ type Pool struct {
 	choosy bool
 }
 
+// Net is what pods can use of a machine: allocatable less daemons, per dimension of the space.
+// Options share the vector: do not change it.
+func (s *Space) Net(option int) []int64 { return s.Capacity.Runs[s.Options[option].Run].Net }
+
+// Uses is what a machine takes from the lines of the supply. Options share the list: do not
+// change it.
+func (s *Space) Uses(option int) []Use { return s.Supply.uses[s.Options[option].uses] }
+
 // Whole is the problem compiled with all NodePools, as far as memory allows. It is compiled
 // when it is first asked for, unless this space leaves none out.
 func (s *Space) Whole() *Space {
@@ -135,9 +139,10 @@ func (s *Space) OptionOf(node *model.NewNode, suits func(option int) bool) int {
 		if pool.Index != node.Pool {
 			continue
 		}
-		first := pool.First + sort.Search(pool.End-pool.First, func(o int) bool { return options[pool.First+o].Type >= best.InstanceType })
-		for o := first; o < pool.End && options[o].Type == best.InstanceType; o++ {
-			if options[o].Offering == best.Offering && s.hasLabels(o, node.Requirements) && (suits == nil || suits(o)) {
+		instanceType, offering := int32(best.InstanceType), int32(best.Offering)
+		first := pool.First + sort.Search(pool.End-pool.First, func(o int) bool { return options[pool.First+o].Type >= instanceType })
+		for o := first; o < pool.End && options[o].Type == instanceType; o++ {
+			if options[o].Offering == offering && s.hasLabels(o, node.Requirements) && (suits == nil || suits(o)) {
 				return o
 			}
 		}
@@ -235,7 +240,7 @@ func (n OfferingNumbers) Count() int { return n.first[len(n.first)-1] }
 // Of is the number of an option's offering. Precondition: the option is one of the pool's.
 func (n OfferingNumbers) Of(option int) int {
 	o := &n.space.Options[option]
-	return n.first[o.Type] + o.Offering
+	return n.first[o.Type] + int(o.Offering)
 }
 
 // Offerings counts the pool's offerings of which at least one option is in the

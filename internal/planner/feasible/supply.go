@@ -22,6 +22,8 @@ type Supply struct {
 	within map[model.Reason]Set
 	// most is the largest amount that an option takes of each line.
 	most []int64
+	// uses are the lists of what options take, the first one empty.
+	uses [][]Use
 }
 
 // Line is something that runs out and that several machines draw on: a pool's
@@ -64,21 +66,25 @@ type supplyCompiler struct {
 	// quotas and reservations are the numbers of their lines, by the quota's name and
 	// the reservation's.
 	quotas, reservations map[string]int
-	// ofQuotas is what an offering takes of quotas, by its catalogue, instance type and
-	// number: the same in every pool. Types that no pool buys are nil.
-	ofQuotas [][]offeringUses
+	// uses are those of the [Supply] so far.
+	uses [][]Use
+	// catalogs are the compiled ones, by index in the problem.
+	catalogs []*catalog
+	// ofQuotas are the lists of what offerings take of quotas, the same in every pool: by
+	// catalogue and instance type the number of the first offering's, which those of the others
+	// follow. It is 0 of types that no pool buys.
+	ofQuotas [][]int32
 }
-
-// offeringUses is what the offerings of an instance type take, by number.
-type offeringUses [][]Use
 
 // newSupply collects everything that limits purchases, tells every option what one
 // machine of it takes, and asks for every option whether one machine can be bought.
-func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Option) Supply {
-	k := &supplyCompiler{problem: p, dims: dims, quotas: map[string]int{}, reservations: map[string]int{}}
-	k.ofQuotas = make([][]offeringUses, len(p.Catalogs))
+func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Option, catalogs []*catalog) Supply {
+	k := &supplyCompiler{
+		problem: p, dims: dims, quotas: map[string]int{}, reservations: map[string]int{},
+		uses: make([][]Use, 1), catalogs: catalogs, ofQuotas: make([][]int32, len(p.Catalogs)),
+	}
 	for i := range p.Catalogs {
-		k.ofQuotas[i] = make([]offeringUses, len(p.Catalogs[i].InstanceTypes))
+		k.ofQuotas[i] = make([]int32, len(p.Catalogs[i].InstanceTypes))
 	}
 	for _, q := range p.Quotas {
 		if _, twice := k.quotas[q.Name]; !twice {
@@ -95,65 +101,58 @@ func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Optio
 // what its options take.
 func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 	fixed, axes := k.poolLines(pool)
-	of := k.ofQuotas[pool.Catalog]
-	n := 0
 	for i := range options {
 		o := &options[i]
 		t, offering := offeringOf(k.problem, o)
-		if of[o.Type] == nil {
-			of[o.Type] = k.quotaUses(t)
-		}
+		o.uses = k.ofOffering(pool.Catalog, t, o)
 		if len(fixed) == 0 && offering.CapacityType != model.Reserved {
 			continue
 		}
-		n += len(fixed) + len(of[o.Type][o.Offering])
-		if offering.CapacityType == model.Reserved {
-			n++
-		}
-	}
-	uses := make([]Use, 0, n) // of all options that take more than quotas, in one piece of memory
-	for i := range options {
-		o, from := &options[i], len(uses)
-		t, offering := offeringOf(k.problem, o)
-		quotas := of[o.Type][o.Offering]
-		if len(fixed) == 0 && offering.CapacityType != model.Reserved {
-			o.Uses = quotas
-			continue
-		}
+		var uses []Use
 		for j, line := range fixed {
-			if amount := o.takes(axes[j]); amount > 0 {
+			if amount := k.takes(pool.Catalog, o, axes[j]); amount > 0 {
 				uses = append(uses, Use{line, amount})
 			}
 		}
-		uses = append(uses, quotas...)
+		uses = append(uses, k.uses[o.uses]...)
 		if offering.CapacityType == model.Reserved {
-			uses = append(uses, Use{k.reservation(pool.Catalog, t, o.Offering), 1})
+			uses = append(uses, Use{k.reservation(pool.Catalog, t, int(o.Offering)), 1})
 		}
-		o.Uses = uses[from:len(uses):len(uses)]
+		k.uses = append(k.uses, slices.Clip(uses))
+		o.uses = int32(len(k.uses) - 1)
 	}
 }
 
-// quotaUses is what the offerings of an instance type take of quotas.
-func (k *supplyCompiler) quotaUses(t *model.InstanceType) offeringUses {
-	out := make(offeringUses, len(t.Offerings))
-	for i := range t.Offerings {
-		for _, u := range t.Offerings[i].Quotas {
-			if line, ok := k.quotas[u.Quota]; ok && u.Amount > 0 {
-				out[i] = append(out[i], Use{line, u.Amount})
+// ofOffering is the number of the list of what an option's offering takes of quotas. The lists of
+// all offerings of its instance type are made when the first one is asked for.
+func (k *supplyCompiler) ofOffering(catalog int, t *model.InstanceType, o *Option) int32 {
+	if len(k.quotas) == 0 {
+		return 0
+	}
+	first := &k.ofQuotas[catalog][o.Type]
+	if *first == 0 {
+		*first = int32(len(k.uses))
+		for i := range t.Offerings {
+			var uses []Use
+			for _, u := range t.Offerings[i].Quotas {
+				if line, ok := k.quotas[u.Quota]; ok && u.Amount > 0 {
+					uses = append(uses, Use{line, u.Amount})
+				}
 			}
+			k.uses = append(k.uses, slices.Clip(uses))
 		}
-		out[i] = slices.Clip(out[i])
 	}
-	return out
+	return *first + o.Offering
 }
 
-// takes is what one machine of the option takes of a pool's line with this axis.
-func (o *Option) takes(axis int) int64 {
+// takes is what one machine of the option takes of a pool's line with this axis: of an amount, what
+// the machine has, daemons included.
+func (k *supplyCompiler) takes(catalog int, o *Option, axis int) int64 {
 	switch {
 	case axis == Dollars:
 		return int64(o.Price)
 	case axis >= 0:
-		return o.Gross[axis]
+		return k.catalogs[catalog].types[o.Type].capacity[axis]
 	}
 	return 1
 }
@@ -204,7 +203,7 @@ func (k *supplyCompiler) line(l Line) int {
 // all lines and uses are known.
 func (k *supplyCompiler) finish(options []Option) Supply {
 	n := len(options)
-	s := Supply{Lines: k.lines, sold: NewSet(n), within: map[model.Reason]Set{}, most: make([]int64, len(k.lines))}
+	s := Supply{Lines: k.lines, sold: NewSet(n), within: map[model.Reason]Set{}, most: make([]int64, len(k.lines)), uses: k.uses}
 	for _, reason := range lineReasons {
 		s.within[reason] = Full(n)
 	}
@@ -216,7 +215,7 @@ func (k *supplyCompiler) finish(options []Option) Supply {
 			s.sold.Add(i)
 			s.within[model.ReasonQuota].Remove(i)
 		}
-		for _, u := range options[i].Uses {
+		for _, u := range s.uses[options[i].uses] {
 			s.most[u.Line] = max(s.most[u.Line], u.Amount)
 			if line := &s.Lines[u.Line]; u.Amount > line.Left {
 				s.within[line.Reason].Remove(i)
@@ -263,7 +262,7 @@ func (l *Ledger) Left(line int) int64 { return l.left[line] }
 
 // Admits reports whether one more machine of the option can be bought.
 func (l *Ledger) Admits(option int) bool {
-	for _, u := range l.space.Options[option].Uses {
+	for _, u := range l.space.Uses(option) {
 		if u.Amount > l.left[u.Line] {
 			return false
 		}
@@ -284,7 +283,7 @@ func (l *Ledger) Tight() bool {
 
 // Take books n machines of the option; a negative n returns them.
 func (l *Ledger) Take(option, n int) {
-	for _, u := range l.space.Options[option].Uses {
+	for _, u := range l.space.Uses(option) {
 		l.left[u.Line] -= u.Amount * int64(n)
 	}
 }

@@ -22,7 +22,7 @@ const (
 func Possible(s *placement.State) bool {
 	counts := map[int]int{}
 	for _, pl := range s.NewNodes {
-		counts[s.Instance.Space.Options[pl.Option].Pool]++
+		counts[int(s.Instance.Space.Options[pl.Option].Pool)]++
 	}
 	for pool, n := range counts {
 		if n > 1 && statesCost(s, pool) {
@@ -176,7 +176,7 @@ func (j *joiner) standsFor(pl *placement.Place) model.Money {
 // shapes groups the nodes that may be joined, the cheapest first.
 func (j *joiner) shapes() []*shape {
 	nodes := slices.DeleteFunc(slices.Clone(j.s.NewNodes), func(pl *placement.Place) bool {
-		pool := j.s.Instance.Space.Options[pl.Option].Pool
+		pool := int(j.s.Instance.Space.Options[pl.Option].Pool)
 		stated, known := j.stated[pool]
 		if !known {
 			stated = statesCost(j.s, pool)

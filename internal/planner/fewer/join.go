@@ -75,7 +75,7 @@ func (j *joiner) roomiest() roomiest {
 	var out roomiest
 	space := j.s.Instance.Space
 	for o := range j.s.Instance.Menu.All {
-		out = append(out, choice{space.Options[o].Price, space.Options[o].Net})
+		out = append(out, choice{space.Options[o].Price, space.Net(o)})
 	}
 	slices.SortStableFunc(out, func(x, y choice) int { return cmp.Compare(x.price, y.price) })
 	return slices.CompactFunc(out, func(x, y choice) bool { return x.price == y.price && slices.Equal(x.net, y.net) })

@@ -22,7 +22,7 @@ func (in *Instance) Undominated(scarce []int) feasible.Set {
 		most = min(most, len(s.Capacity.Runs)*(1+slices.Max(group)))
 	}
 	items, nets := make([]contender, 0, most), make([]int64, 0, most*len(dims))
-	run, first := -1, 0 // where the items of the current run begin
+	run, first := int32(-1), 0 // where the items of the current run begin
 next:
 	for o := range s.Supply.Available.All {
 		option := &s.Options[o]
@@ -39,9 +39,10 @@ next:
 			}
 		}
 		item := contender{option: o, group: group[o], price: option.Price}
+		net := s.Net(o)
 		for _, d := range dims {
-			item.total += float64(option.Net[d])
-			nets = append(nets, option.Net[d])
+			item.total += float64(net[d])
+			nets = append(nets, net[d])
 		}
 		item.net = nets[len(nets)-len(dims):]
 		items = append(items, item)
@@ -108,7 +109,7 @@ func (in *Instance) signatures(scarce []int) []int {
 	for i := range in.Space.Supply.Lines {
 		if in.Space.Supply.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
 			g.splitBy(func(o int) bool {
-				return slices.ContainsFunc(in.Space.Options[o].Uses, func(u feasible.Use) bool { return u.Line == i })
+				return slices.ContainsFunc(in.Space.Uses(o), func(u feasible.Use) bool { return u.Line == i })
 			})
 		}
 	}
@@ -122,7 +123,7 @@ func (in *Instance) splitByPool(g *grouping) {
 	s := in.Space
 	if in.MinValues.Any() {
 		g.split(len(s.Problem.Pools)+1, func(o int) int {
-			if pool := s.Options[o].Pool; len(in.MinValues.Of(pool)) > 0 {
+			if pool := int(s.Options[o].Pool); len(in.MinValues.Of(pool)) > 0 {
 				return pool + 1
 			}
 			return 0

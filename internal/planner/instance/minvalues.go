@@ -92,7 +92,7 @@ func (m *MinValues) Short(pool int, options feasible.Set, load []int64) *Shortag
 	for _, v := range m.byPool[pool] {
 		seen := map[int32]bool{}
 		for o := range options.All {
-			if value := m.space.Labels.OptionValue(v.Key, o); value >= 0 && !seen[value] && feasible.Fits(load, m.space.Options[o].Net) {
+			if value := m.space.Labels.OptionValue(v.Key, o); value >= 0 && !seen[value] && feasible.Fits(load, m.space.Net(o)) {
 				seen[value] = true
 				if len(seen) >= v.Count {
 					break
@@ -119,10 +119,10 @@ func (m *MinValues) Filled(static int) feasible.Set {
 		same.AddRange(pool.First, pool.End)
 		same.And(m.sets.Set(static))
 		same.And(m.space.Supply.Available)
-		run, ok := -1, false
+		run, ok := int32(-1), false
 		for o := pool.First; o < pool.End; o++ {
 			if r := m.space.Options[o].Run; r != run {
-				run, ok = r, m.Met(pool.Index, same, m.space.Options[o].Net)
+				run, ok = r, m.Met(pool.Index, same, m.space.Net(o))
 			}
 			if !ok {
 				out.Remove(o)
@@ -156,7 +156,7 @@ func (m *MinValues) FixAlternatives(set feasible.Set, class, option int, words f
 // and, in pools with minValues, those with another value of a chosen label.
 func (m *MinValues) Fixed(set feasible.Set, pods []PodCount, option int) feasible.Set {
 	set = set.Clone()
-	if len(m.byPool[m.space.Options[option].Pool]) > 0 {
+	if len(m.byPool[int(m.space.Options[option].Pool)]) > 0 {
 		for _, k := range m.ChosenFor(pods) {
 			for o := range set.All {
 				if m.space.Labels.OptionValue(k, o) != m.space.Labels.OptionValue(k, option) {

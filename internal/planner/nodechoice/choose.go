@@ -203,7 +203,7 @@ func (ch *chooser) leaveTime(k *packing) {
 func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
 	use := make([]int64, len(ch.in.Space.Supply.Lines))
 	for _, packed := range sol.Bins {
-		for _, u := range ch.in.Space.Options[k.options[packed.Type]].Uses {
+		for _, u := range ch.in.Space.Uses(k.options[packed.Type]) {
 			use[u.Line] += u.Amount * int64(packed.Times)
 		}
 	}
@@ -226,7 +226,7 @@ func (ch *chooser) buy(option int, counts []binpack.ClassCount) bool {
 		d := &ch.demands[cc.Class]
 		pl.Options.And(in.Classes[d.Class].Levels[d.Level].Options)
 	}
-	if len(in.MinValues.Of(in.Space.Options[option].Pool)) > 0 && !ch.varied(pl, counts) {
+	if len(in.MinValues.Of(int(in.Space.Options[option].Pool))) > 0 && !ch.varied(pl, counts) {
 		return false
 	}
 	pl.Pods = make([]instance.PodCount, 0, len(counts))
@@ -241,7 +241,7 @@ func (ch *chooser) buy(option int, counts []binpack.ClassCount) bool {
 // varied reports whether pods of demands on a node to be bought, which is empty and
 // whose options they allow, leave enough offerings for the pool's minValues.
 func (ch *chooser) varied(pl *placement.Place, counts []binpack.ClassCount) bool {
-	in, pool := ch.in, ch.in.Space.Options[pl.Option].Pool
+	in, pool := ch.in, int(ch.in.Space.Options[pl.Option].Pool)
 	load := make([]int64, in.Space.Dims.Count)
 	pods := make([]instance.PodCount, 0, len(counts))
 	for _, cc := range counts {

@@ -39,8 +39,8 @@ func (k *packing) addOptions(s *feasible.Space, set feasible.Set, dims []int, fu
 	for o := range set.All {
 		k.bin[o] = int32(len(k.options))
 		k.options = append(k.options, o)
-		option := &s.Options[o]
-		k.problem.Bins = append(k.problem.Bins, binpack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+		bin := binpack.Bin{Capacity: k.project(s.Net(o), dims), Cost: int64(s.Options[o].Price), Max: -1}
+		k.problem.Bins = append(k.problem.Bins, bin)
 	}
 }
 
@@ -102,7 +102,7 @@ func (k *packing) project(v []int64, dims []int) []int64 {
 func (k *packing) addLines(s *feasible.Space, ledger *feasible.Ledger, include func(line int) bool) {
 	index := map[int]int{}
 	for i, o := range k.options {
-		for _, u := range s.Options[o].Uses {
+		for _, u := range s.Uses(o) {
 			if !include(u.Line) {
 				continue
 			}

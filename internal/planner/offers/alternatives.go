@@ -90,7 +90,7 @@ func (a *Alternatives) NewNode(s *placement.State, pl *placement.Place) model.Ne
 	}
 	axes := a.in.Space.Dims.Axes
 	return model.NewNode{
-		Pool:         a.in.Space.Options[pl.Option].Pool,
+		Pool:         int(a.in.Space.Options[pl.Option].Pool),
 		Offerings:    c.refs,
 		Requirements: a.requirements(s, pl, c),
 		Requests:     model.Resources(used[:axes:axes]),

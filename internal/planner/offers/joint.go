@@ -49,7 +49,7 @@ func (a *Alternatives) Joint(s *placement.State, x, y *placement.Place, most mod
 // domains.
 func (a *Alternatives) alike(s *placement.State, x, y *placement.Place) bool {
 	options := a.in.Space.Options
-	if options[x.Option].Pool != options[y.Option].Pool || x.Open || y.Open || len(a.in.MinValues.Of(options[x.Option].Pool)) > 0 {
+	if options[x.Option].Pool != options[y.Option].Pool || x.Open || y.Open || len(a.in.MinValues.Of(int(options[x.Option].Pool))) > 0 {
 		return false
 	}
 	for _, k := range a.in.Topology.LabelKeys() {

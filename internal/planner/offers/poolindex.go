@@ -55,8 +55,7 @@ func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
 	// lie close together, are sorted as one.
 	type group struct {
 		price       model.Money
-		name        string
-		first, last int
+		first, last int32
 	}
 	var groups []group
 	after := make([]int, pool.End-pool.First) // by option, the next one of the group
@@ -71,24 +70,24 @@ func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
 			at++
 		}
 		if at == len(groups) {
-			t, _ := s.Offering(o)
-			groups = append(groups, group{option.Price, t.Name, o, o})
+			groups = append(groups, group{option.Price, int32(o), int32(o)})
 			continue
 		}
-		after[groups[at].last-pool.First] = o
-		groups[at].last = o
+		after[int(groups[at].last)-pool.First] = o
+		groups[at].last = int32(o)
 	}
+	name := func(x group) string { t, _ := s.Offering(int(x.first)); return t.Name }
 	slices.SortFunc(groups, func(x, y group) int {
 		if x.price != y.price {
 			return cmp.Compare(x.price, y.price)
 		}
-		return cmp.Or(cmp.Compare(x.name, y.name), x.first-y.first)
+		return cmp.Or(cmp.Compare(name(x), name(y)), int(x.first-y.first))
 	})
 	order := make([]int, 0, len(after))
 	for _, g := range groups {
-		for o := g.first; ; o = after[o-pool.First] {
+		for o := int(g.first); ; o = after[o-pool.First] {
 			order = append(order, o)
-			if o == g.last {
+			if o == int(g.last) {
 				break
 			}
 		}
@@ -200,7 +199,7 @@ func (p *poolIndex) choose(set feasible.Set, first int) *choice {
 	c.refs = make([]model.OfferingRef, len(c.options))
 	for i, o := range c.options {
 		option := &p.in.Space.Options[o]
-		c.refs[i] = model.OfferingRef{InstanceType: option.Type, Offering: option.Offering, Price: option.Price}
+		c.refs[i] = model.OfferingRef{InstanceType: int(option.Type), Offering: int(option.Offering), Price: option.Price}
 	}
 	p.choices[hash] = append(p.choices[hash], c)
 	return c

@@ -24,7 +24,7 @@ func (s *State) addOpen(c *instance.Class, level, n int, pl *Place) {
 	d.KeepAdmitting(c, level, pl, pl.Options)
 	across, used := pl.Options.Clone(), s.Used(pl)
 	for o := range across.All {
-		if !feasible.Fits(used, s.Instance.Space.Options[o].Net) {
+		if !feasible.Fits(used, s.Instance.Space.Net(o)) {
 			across.Remove(o)
 		}
 	}

@@ -84,7 +84,7 @@ func (s *State) NewNode(option int) *Place {
 	space := s.Instance.Space
 	pl := &Place{
 		Place:   topology.Place{ID: len(space.Problem.Nodes) + len(s.NewNodes), Node: -1, Option: option},
-		Free:    slices.Clone(space.Options[option].Net),
+		Free:    slices.Clone(space.Net(option)),
 		Ports:   slices.Clone(space.DaemonSets[space.Options[option].Daemons].Ports),
 		Options: s.Instance.PoolOptions(option),
 	}
@@ -175,9 +175,9 @@ func (s *State) Affords(old, option int) bool {
 // holds its pods, that its rules allow it and that the ledger affords it.
 func (s *State) Exchange(pl *Place, option int) {
 	space := s.Instance.Space
-	old, now := &space.Options[pl.Option], &space.Options[option]
+	old, now := space.Net(pl.Option), space.Net(option)
 	for d := range pl.Free {
-		pl.Free[d] += now.Net[d] - old.Net[d]
+		pl.Free[d] += now[d] - old[d]
 	}
 	s.Ledger.Take(pl.Option, -1)
 	s.Ledger.Take(option, 1)
@@ -188,7 +188,7 @@ func (s *State) Exchange(pl *Place, option int) {
 	for _, pc := range pl.Pods {
 		add(pc.Class, pl.Place, -pc.Count)
 	}
-	pl.Ports = append(pl.Ports[:len(pl.Ports):len(pl.Ports)], space.DaemonSets[now.Daemons].Ports...)
+	pl.Ports = append(pl.Ports[:len(pl.Ports):len(pl.Ports)], space.DaemonSets[space.Options[option].Daemons].Ports...)
 	pl.Option = option
 	for _, pc := range pl.Pods { // spread over hosts may see the one option and not the other
 		add(pc.Class, pl.Place, pc.Count)
@@ -199,7 +199,7 @@ func (s *State) Exchange(pl *Place, option int) {
 func (s *State) Used(pl *Place) []int64 {
 	used := make([]int64, s.Instance.Space.Dims.Count)
 	for d := range used {
-		used[d] = s.Instance.Space.Options[pl.Option].Net[d] - pl.Free[d]
+		used[d] = s.Instance.Space.Net(pl.Option)[d] - pl.Free[d]
 	}
 	return used
 }

@@ -93,7 +93,7 @@ func step(t *rapid.T, s *placement.State) {
 		for o := range pl.Options.All {
 			same := s.Instance.Topology.Domain(s.Instance.Space.Labels.KeyIndex(model.LabelZone), topology.Place{ID: -1, Node: -1, Option: o}) ==
 				s.Instance.Topology.Domain(s.Instance.Space.Labels.KeyIndex(model.LabelZone), pl.Place)
-			if o != pl.Option && same && s.Affords(pl.Option, o) && feasible.Fits(s.Used(pl), s.Instance.Space.Options[o].Net) {
+			if o != pl.Option && same && s.Affords(pl.Option, o) && feasible.Fits(s.Used(pl), s.Instance.Space.Net(o)) {
 				s.Exchange(pl, o)
 				return
 			}
@@ -165,10 +165,10 @@ func TestExchangeAndReverseRestoresState(t *testing.T) {
 	s := newState(t)
 	small, large := 0, 0
 	for o := range s.Instance.Space.Options {
-		switch option := &s.Instance.Space.Options[o]; {
-		case option.Net[0] < 5000 && option.Price > 0:
+		switch cpu := s.Instance.Space.Net(o)[model.CPU]; {
+		case cpu < 5000 && s.Instance.Space.Options[o].Price > 0:
 			small = o
-		case option.Net[0] > 5000:
+		case cpu > 5000:
 			large = o
 		}
 	}

@@ -21,7 +21,7 @@ func (s *State) RoomOn(c *instance.Class, level, want int, pl *Place) int {
 	if !c.Levels[level].Options.Has(pl.Option) {
 		n = 0
 	}
-	if n == 0 || len(s.Instance.MinValues.Of(s.Instance.Space.Options[pl.Option].Pool)) == 0 {
+	if n == 0 || len(s.Instance.MinValues.Of(int(s.Instance.Space.Options[pl.Option].Pool))) == 0 {
 		return n
 	}
 	room := s.variedRoom(c, level, n, pl)
@@ -37,7 +37,7 @@ func (s *State) RoomOn(c *instance.Class, level, want int, pl *Place) int {
 // variedRoom is how many of n pods of a class a new node holds with enough values left
 // for its pool's minValues.
 func (s *State) variedRoom(c *instance.Class, level, n int, pl *Place) int {
-	pool, set := s.Instance.Space.Options[pl.Option].Pool, s.SharedOptions(c, level, pl)
+	pool, set := int(s.Instance.Space.Options[pl.Option].Pool), s.SharedOptions(c, level, pl)
 	if !set.Has(pl.Option) {
 		return 0
 	}
@@ -49,15 +49,15 @@ func (s *State) variedRoom(c *instance.Class, level, n int, pl *Place) int {
 // one without pods.
 func (s *State) VariedCapacity(c *instance.Class, fresh *Place, option int, options feasible.Set, want int) int {
 	o := &s.Instance.Space.Options[option]
-	n := min(want, s.Capacity(c, fresh, o.Net))
-	if n == 0 || len(s.Instance.MinValues.Of(o.Pool)) == 0 {
+	n := min(want, s.Capacity(c, fresh, s.Instance.Space.Net(option)))
+	if n == 0 || len(s.Instance.MinValues.Of(int(o.Pool))) == 0 {
 		return n
 	}
 	set := s.Instance.PoolOptions(option)
 	set.And(options)
 	set = s.Instance.MinValues.Fixed(set, []instance.PodCount{{Class: c.Index}}, option)
-	empty := &Place{Place: topology.Place{Node: -1, Option: option}, Free: o.Net}
-	return sort.Search(n, func(n int) bool { return !s.Instance.MinValues.Met(o.Pool, set, s.UsedWith(c, n+1, empty)) })
+	empty := &Place{Place: topology.Place{Node: -1, Option: option}, Free: s.Instance.Space.Net(option)}
+	return sort.Search(n, func(n int) bool { return !s.Instance.MinValues.Met(int(o.Pool), set, s.UsedWith(c, n+1, empty)) })
 }
 
 // SharedOptions are the options of a new node that its pods and one more of a class
@@ -83,7 +83,7 @@ func (s *State) UsedWith(c *instance.Class, n int, pl *Place) []int64 {
 		load = make([]int64, s.Instance.Space.Dims.Count)
 	}
 	for d := range load {
-		load[d] += s.Instance.Space.Options[pl.Option].Net[d] - pl.Free[d] + c.Own[d]*int64(n)
+		load[d] += s.Instance.Space.Net(pl.Option)[d] - pl.Free[d] + c.Own[d]*int64(n)
 	}
 	return load
 }
@@ -92,7 +92,7 @@ func (s *State) UsedWith(c *instance.Class, n int, pl *Place) []int64 {
 // minValues, when another option is planned for it.
 func (s *State) SameChoice(pl *Place, option int) bool {
 	m := s.Instance.MinValues
-	return len(m.Of(s.Instance.Space.Options[option].Pool)) == 0 ||
+	return len(m.Of(int(s.Instance.Space.Options[option].Pool))) == 0 ||
 		slices.Equal(m.Fixed(pl.Options, pl.Pods, pl.Option), m.Fixed(pl.Options, pl.Pods, option))
 }
 
@@ -113,7 +113,7 @@ func NewSinglePods(s *State) *SinglePods { return &SinglePods{state: s} }
 // class, which is this load, keeps fewer values than its pool asks for, or nil.
 func (a *SinglePods) Short(class, option int, load []int64) *instance.Shortage {
 	in := a.state.Instance
-	pool := in.Space.Options[option].Pool
+	pool := int(in.Space.Options[option].Pool)
 	if len(in.MinValues.Of(pool)) == 0 {
 		return nil
 	}

@@ -209,8 +209,7 @@ func (p *Problem) findPermitted() {
 
 func (p *Problem) compileOption(o int) NodeOption {
 	_, offering := p.Space.Offering(o)
-	option := &p.Space.Options[o]
-	return NodeOption{Option: o, Price: option.Price, Net: p.Project(option.Net), Spot: offering.CapacityType == model.Spot}
+	return NodeOption{Option: o, Price: p.Space.Options[o].Price, Net: p.Project(p.Space.Net(o)), Spot: offering.CapacityType == model.Spot}
 }
 
 // WithOptions is the problem with more node options, by their indices in
