@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
+	"github.com/nodeautoprovision/nap/internal/planner/validate"
 )
 
 // catalog is a model.Catalog with its labels numbered, as far as some pool can buy of
@@ -103,7 +104,7 @@ func (k *catalogCompiler) checkTypes(cat *catalog, src *model.Catalog, pools []*
 	seen := make(map[string]bool, len(src.InstanceTypes))
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
-		err := validateType(t, seen)
+		err := validate.InstanceType(t, seen)
 		seen[t.Name] = true
 		if err != nil {
 			ct.unwanted = true
@@ -122,7 +123,7 @@ func (k *catalogCompiler) checkTypes(cat *catalog, src *model.Catalog, pools []*
 
 // sound reports whether an offering is well formed, and rejects it if not.
 func (k *catalogCompiler) sound(t *model.InstanceType, o *model.Offering) bool {
-	err := validateOffering(o)
+	err := validate.Offering(o)
 	if err != nil {
 		name := fmt.Sprintf("%s in %q (%s)", t.Name, o.Zone, o.CapacityType)
 		k.rejected = append(k.rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/validate"
 )
 
 // compiler builds the options of a space, pool by pool. It exists while a space is
@@ -41,7 +42,7 @@ type compiler struct {
 // New compiles the problem. What is wrong with NodePools, instance types and offerings
 // does not fail: they are left out, and Rejected says why. Where there are many NodePools,
 // those without which a plan costs the same are left out, too (see [Space.Whole]).
-// Classes are not validated here ([ValidateClass]). The problem must not change while the
+// Classes are not validated here ([validate.Class]). The problem must not change while the
 // space is in use. Shared is nil, or what is known of the catalogues from other problems.
 func New(p *model.Problem, shared *Catalogs) *Space { return newSpace(p, shared, false) }
 
@@ -112,7 +113,7 @@ func (k *compiler) poolOrder() []int {
 	seen := map[string]bool{}
 	for i := range k.problem.Pools {
 		pool := &k.problem.Pools[i]
-		err := validatePool(pool, k.problem)
+		err := validate.Pool(pool, k.problem)
 		if err == nil && seen[pool.Name] {
 			err = fmt.Errorf("name %q is taken by another NodePool: names must be unique", pool.Name)
 		}

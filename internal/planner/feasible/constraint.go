@@ -61,7 +61,7 @@ type Pod struct {
 }
 
 // Pod returns one pod of a class. Precondition: the class is valid
-// ([ValidateClass]).
+// (validate.Class).
 func (s *Space) Pod(c *model.PodClass) *Pod { return &Pod{c, s.Dims.Size(c)} }
 
 // Candidate is an option that a constraint refuses, with what it takes to say why.

@@ -40,8 +40,14 @@ func Constraints() []Constraint {
 // PreferNoSchedule taints are preferences and not part of this rule.
 func taints() rule[[]model.Toleration] {
 	return rule[[]model.Toleration]{
-		part:    func(pod *Pod) []model.Toleration { return pod.Tolerations },
-		options: func(s *Space, t []model.Toleration, left Set) { left.And(s.Tolerating(t, false)) },
+		part: func(pod *Pod) []model.Toleration { return pod.Tolerations },
+		options: func(s *Space, t []model.Toleration, left Set) {
+			for _, p := range s.Pools {
+				if !tolerates(s.Problem.Pools[p.Index].Taints, t, false) {
+					left.RemoveRange(p.First, p.End)
+				}
+			}
+		},
 		nodes:   func(s *Space, t []model.Toleration, left Set) { left.And(s.NodesTolerating(t, false)) },
 		changes: (*Space).tolerationsMissing,
 		figures: func(at Candidate, t []model.Toleration) Miss {
@@ -59,8 +65,8 @@ func taints() rule[[]model.Toleration] {
 func nodeAffinity() rule[NodeAffinity] {
 	return rule[NodeAffinity]{
 		part:    func(pod *Pod) NodeAffinity { return NodeAffinityOf(pod.PodClass) },
-		options: func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.OptionsMeeting(a)) },
-		nodes:   func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.NodesMeeting(a)) },
+		options: func(s *Space, a NodeAffinity, left Set) { s.Labels.keepOptionsMeeting(left, a) },
+		nodes:   func(s *Space, a NodeAffinity, left Set) { s.Labels.keepNodesMeeting(left, a) },
 		changes: (*Space).requirementsMissing,
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
@@ -78,10 +84,10 @@ func devices() rule[model.Requirements] {
 	return rule[model.Requirements]{
 		part: func(pod *Pod) model.Requirements { return pod.Devices },
 		options: func(s *Space, rs model.Requirements, left Set) {
-			left.And(s.Labels.OptionsMeeting(NodeAffinity{All: rs}))
+			s.Labels.keepOptionsMeeting(left, NodeAffinity{All: rs})
 		},
 		nodes: func(s *Space, rs model.Requirements, left Set) {
-			left.And(s.Labels.NodesMeeting(NodeAffinity{All: rs}))
+			s.Labels.keepNodesMeeting(left, NodeAffinity{All: rs})
 		},
 		figures: func(at Candidate, rs model.Requirements) Miss {
 			have, want := at.unmet([]model.Requirements{rs})
@@ -95,15 +101,10 @@ func devices() rule[model.Requirements] {
 
 // volumeTopology: the machine is where the pod's volumes can be attached.
 func volumeTopology() rule[[]model.Requirements] {
-	keep := func(left, set Set) {
-		if set != nil {
-			left.And(set)
-		}
-	}
 	return rule[[]model.Requirements]{
 		part:    func(pod *Pod) []model.Requirements { return pod.VolumeAlternatives },
-		options: func(s *Space, places []model.Requirements, left Set) { keep(left, s.Labels.anyOf(places)) },
-		nodes:   func(s *Space, places []model.Requirements, left Set) { keep(left, s.Labels.nodesAnyOf(places)) },
+		options: func(s *Space, places []model.Requirements, left Set) { left.keep(s.Labels.anyOf(places)) },
+		nodes:   func(s *Space, places []model.Requirements, left Set) { left.keep(s.Labels.nodesAnyOf(places)) },
 		figures: func(at Candidate, places []model.Requirements) Miss {
 			have, want := at.unmet(places)
 			return Miss{Have: have, Want: want.String()}
@@ -129,8 +130,11 @@ func maxPrice() rule[model.Money] {
 	return rule[model.Money]{
 		part: func(pod *Pod) model.Money { return pod.MaxPrice },
 		options: func(s *Space, most model.Money, left Set) {
+			if most <= 0 {
+				return
+			}
 			for i := range s.Options {
-				if most > 0 && s.Options[i].Price > most {
+				if s.Options[i].Price > most {
 					left.Remove(i)
 				}
 			}

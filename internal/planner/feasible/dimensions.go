@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/validate"
 )
 
-// Unlimited is the capacity of a dimension that limits no pod, and the largest
-// amount that the planner accepts: sums of two such amounts do not overflow.
-const Unlimited = int64(1) << 58
+// Unlimited is the capacity of a dimension that limits no pod: more than any amount that the
+// planner accepts. Sums of two such amounts do not overflow.
+const Unlimited = validate.AmountLimit
 
 // Dimensions lays amounts of resources and numbers of disks out as vectors. Every
 // vector of a [Space] has Count entries: first the axes of the problem, each in the

@@ -198,6 +198,7 @@ func (l *labelCompiler) reserve(n int) {
 func (l *labelCompiler) finish(p *model.Problem, pools []Pool) {
 	x := &l.labels
 	x.options.masks, x.nodes.masks = map[string]Set{}, map[string]Set{}
+	x.options.lists, x.nodes.lists = map[int]valueLists{}, map[int]valueLists{}
 	for _, pool := range pools {
 		for d := range p.Pools[pool.Index].Daemons {
 			for _, rs := range p.Pools[pool.Index].Daemons[d].Requirements {

@@ -44,6 +44,50 @@ type carriers struct {
 	// masks are the carriers that meet requirements, by the text of the requirements
 	// ([AppendRequirements]). They cover what the problem's rules ask for.
 	masks map[string]Set
+	// lists are the carriers by value, of keys with many values of which rules ask for some.
+	lists map[int]valueLists
+}
+
+// valueLists lists carriers by the value that they have of a key.
+type valueLists struct {
+	// order has all carriers that have the label, those with value v from starts[v] to starts[v+1].
+	order, starts []int32
+}
+
+// count is how many carriers have one of some values. Ids are the numbers of values.
+func (l valueLists) count(ids map[string]int32, values []string) int {
+	n := 0
+	for _, value := range values {
+		if v, ok := ids[value]; ok {
+			n += int(l.starts[v+1] - l.starts[v])
+		}
+	}
+	return n
+}
+
+// manyValues is from how many values of a key on carriers are listed by them.
+const manyValues = 32
+
+// listed are the carriers by value of a key, which has so many values.
+func (c *carriers) listed(key, values int) valueLists {
+	l := valueLists{starts: make([]int32, values+1)}
+	for _, v := range c.values[key] {
+		if v != Absent {
+			l.starts[v+1]++
+		}
+	}
+	for v := range values {
+		l.starts[v+1] += l.starts[v]
+	}
+	l.order = make([]int32, l.starts[values])
+	next := slices.Clone(l.starts)
+	for i, v := range c.values[key] {
+		if v != Absent {
+			l.order[next[v]] = int32(i)
+			next[v]++
+		}
+	}
+	return l
 }
 
 // dict numbers the values of one label key, from 0.
@@ -194,14 +238,31 @@ func (l *LabelIndex) remember(of *carriers, rs model.Requirements) {
 		for i := range rs {
 			l.remember(of, rs[i:i+1])
 		}
+	} else if key := l.index[rs[0].Key]; l.Values(key) >= manyValues {
+		if _, known := of.lists[key]; !known {
+			of.lists[key] = of.listed(key, l.Values(key))
+		}
+		if rs[0].Operator == model.In && of.lists[key].count(l.dicts[key].ids, rs[0].Values) < of.count/manyValues {
+			return // soon found, and with many values there may be as many such masks
+		}
 	}
 	of.masks[string(id)] = l.matching(of, rs)
 }
 
-// match asks every carrier for one requirement.
+// match are the carriers that meet one requirement.
 func (l *LabelIndex) match(of *carriers, r model.Requirement) Set {
 	key, table := l.table(r)
 	set := NewSet(of.count)
+	if lists, known := of.lists[key]; known && !table[0] {
+		for v, meets := range table[1:] {
+			if meets {
+				for _, i := range lists.order[lists.starts[v]:lists.starts[v+1]] {
+					set.Add(int(i))
+				}
+			}
+		}
+		return set
+	}
 	column := of.values[key]
 	for i := range of.count {
 		if table[column[i]+1] {
@@ -322,26 +383,30 @@ func NodeAffinityOf(c *model.PodClass) NodeAffinity {
 	return NodeAffinity{c.NodeRequirements, c.NodeAlternatives}
 }
 
+// keepOptionsMeeting keeps the options whose labels meet the rules.
+func (l *LabelIndex) keepOptionsMeeting(left Set, a NodeAffinity) {
+	left.keep(l.Matching(a.All))
+	left.keep(l.anyOf(a.Any))
+}
+
+// keepNodesMeeting is keepOptionsMeeting for existing nodes.
+func (l *LabelIndex) keepNodesMeeting(left Set, a NodeAffinity) {
+	left.keep(l.NodesMatching(a.All))
+	left.keep(l.nodesAnyOf(a.Any))
+}
+
 // OptionsMeeting returns the options whose labels meet the rules. The caller owns
 // the set.
 func (l *LabelIndex) OptionsMeeting(a NodeAffinity) Set {
-	return conjunction(l.options.count, l.Matching(a.All), l.anyOf(a.Any))
+	out := Full(l.options.count)
+	l.keepOptionsMeeting(out, a)
+	return out
 }
 
 // NodesMeeting is OptionsMeeting for existing nodes.
 func (l *LabelIndex) NodesMeeting(a NodeAffinity) Set {
-	return conjunction(l.nodes.count, l.NodesMatching(a.All), l.nodesAnyOf(a.Any))
-}
-
-// conjunction intersects sets of n members; a nil one has all of them. The caller owns
-// the result.
-func conjunction(n int, sets ...Set) Set {
-	out := Full(n)
-	for _, set := range sets {
-		if set != nil {
-			out.And(set)
-		}
-	}
+	out := Full(l.nodes.count)
+	l.keepNodesMeeting(out, a)
 	return out
 }
 

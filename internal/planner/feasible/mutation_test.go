@@ -196,7 +196,7 @@ func TestKeysCoverEveryFieldOfPodClass(t *testing.T) {
 	check(t, richClass, map[string]string{
 		".Pods":            "names, and how many there are: construct",
 		".Owner":           "a name for messages",
-		".Quarantined":     "such a class is refused by ValidateClass",
+		".Quarantined":     "such a class is refused by validate.Class",
 		".Namespace":       "topology",
 		".Labels":          "topology",
 		".AntiAffinity":    "topology",

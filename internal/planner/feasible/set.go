@@ -31,6 +31,11 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 // AddRange makes every i in [from, to) a member.
 func (s Set) AddRange(from, to int) {
 	for from < to {
+		if from&63 == 0 && to-from >= 64 {
+			s[from>>6] = ^uint64(0)
+			from += 64
+			continue
+		}
 		mask, next := stretch(from, to)
 		s[from>>6] |= mask
 		from = next
@@ -60,6 +65,13 @@ func (s Set) Clone() Set { return append(Set(nil), s...) }
 func (s Set) And(o Set) {
 	for i := range s {
 		s[i] &= o[i]
+	}
+}
+
+// keep is And with a set that may be nil, which has all members.
+func (s Set) keep(o Set) {
+	if o != nil {
+		s.And(o)
 	}
 }
 

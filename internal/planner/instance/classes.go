@@ -7,6 +7,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
+	"github.com/nodeautoprovision/nap/internal/planner/validate"
 )
 
 // Class is a class of pods prepared for placing. A class that is not valid has only
@@ -68,7 +69,7 @@ func compileClasses(s *feasible.Space, sets *feasible.InternedSets) ([]Class, *t
 		c.Index, c.Spec = i, &p.Classes[i]
 		c.Levels, terms[i] = levels[i:i:i+1], ofLevels[i:i:i+1]
 		c.Priority = c.Spec.Priority
-		if err := feasible.ValidateClass(c.Spec, p.Axes); err != nil {
+		if err := validate.Class(c.Spec, p.Axes); err != nil {
 			c.Invalid = err.Error()
 			continue
 		}

@@ -1,4 +1,4 @@
-package feasible
+package validate
 
 import (
 	"errors"
@@ -11,9 +11,13 @@ import (
 // dollars: sums over any fleet then stay exact.
 const MaxPrice = model.Money(1_000_000 * 1_000_000)
 
-// validateAmounts refuses amounts that are negative, that could overflow when they are
+// AmountLimit is the smallest amount of a resource that is refused as too large: sums of smaller
+// ones, and their differences, stay in range.
+const AmountLimit = int64(1) << 58
+
+// amounts refuses amounts that are negative, that could overflow when they are
 // added, or that stand on an axis without a name. The field is named in the error.
-func validateAmounts(field string, r model.Resources, axes model.Axes) error {
+func amounts(field string, r model.Resources, axes model.Axes) error {
 	for i, v := range r {
 		if i >= len(axes) {
 			if v != 0 {
@@ -25,16 +29,16 @@ func validateAmounts(field string, r model.Resources, axes model.Axes) error {
 		if v < 0 {
 			return fmt.Errorf("%s: %s is %d, allowed are amounts from 0", field, name, v)
 		}
-		if v >= Unlimited {
+		if v >= AmountLimit {
 			return fmt.Errorf("%s: %s is %d, allowed are amounts below 2^58", field, name, v)
 		}
 	}
 	return nil
 }
 
-// validatePool reports the first thing wrong with a NodePool or with its daemons. A pool
+// Pool reports the first thing wrong with a NodePool or with its daemons. A pool
 // with an error buys nothing; other pools go on.
-func validatePool(pool *model.Pool, p *model.Problem) error {
+func Pool(pool *model.Pool, p *model.Problem) error {
 	if pool.Name == "" {
 		return fmt.Errorf("name is empty")
 	}
@@ -62,11 +66,11 @@ func validatePool(pool *model.Pool, p *model.Problem) error {
 	}
 	for i := range pool.Daemons {
 		d := &pool.Daemons[i]
-		if err := validateAmounts(fmt.Sprintf("DaemonSet %s: requests", d.Name), d.Requests, p.Axes); err != nil {
+		if err := amounts(fmt.Sprintf("DaemonSet %s: requests", d.Name), d.Requests, p.Axes); err != nil {
 			return err
 		}
 		for _, rs := range d.Requirements {
-			if err := validateAll(rs); err != nil {
+			if err := requirements(rs); err != nil {
 				return fmt.Errorf("DaemonSet %s: %w", d.Name, err)
 			}
 		}
@@ -74,9 +78,9 @@ func validatePool(pool *model.Pool, p *model.Problem) error {
 	return nil
 }
 
-// validateType reports the first thing wrong with an instance type. Seen are the names of
+// InstanceType reports the first thing wrong with an instance type. Seen are the names of
 // the types before it in the catalogue.
-func validateType(t *model.InstanceType, seen map[string]bool) error {
+func InstanceType(t *model.InstanceType, seen map[string]bool) error {
 	if t.Name == "" {
 		return fmt.Errorf("name is empty")
 	}
@@ -88,7 +92,7 @@ func validateType(t *model.InstanceType, seen map[string]bool) error {
 		r     model.Resources
 	}{{"capacity", t.Capacity}, {"overhead", t.Overhead}} {
 		for i, v := range r.r {
-			if v < 0 || v >= Unlimited {
+			if v < 0 || v >= AmountLimit {
 				return fmt.Errorf("%s: amount %d on axis %d, allowed are amounts from 0 to 2^58", r.field, v, i)
 			}
 		}
@@ -99,16 +103,16 @@ func validateType(t *model.InstanceType, seen map[string]bool) error {
 	return nil
 }
 
-// validateOffering refuses prices that sums over a fleet could not hold.
-func validateOffering(o *model.Offering) error {
+// Offering refuses prices that sums over a fleet could not hold.
+func Offering(o *model.Offering) error {
 	if o.Price < 0 || o.Price > MaxPrice {
 		return fmt.Errorf("price: %d micro-dollars per hour, allowed are 0 to %d", o.Price, MaxPrice)
 	}
 	return nil
 }
 
-// validateAll reports the first malformed requirement.
-func validateAll(rs model.Requirements) error {
+// requirements reports the first malformed requirement.
+func requirements(rs model.Requirements) error {
 	for _, r := range rs {
 		if err := r.Validate(); err != nil {
 			return err
@@ -117,42 +121,42 @@ func validateAll(rs model.Requirements) error {
 	return nil
 }
 
-// ValidateClass reports the first thing about a class of pods that no scheduler
+// Class reports the first thing about a class of pods that no scheduler
 // could grant, naming the field, the value and what is allowed.
-func ValidateClass(c *model.PodClass, axes model.Axes) error {
+func Class(c *model.PodClass, axes model.Axes) error {
 	if c.Quarantined != "" {
 		return errors.New(c.Quarantined)
 	}
-	if err := validateAmounts("requests", c.Requests, axes); err != nil {
+	if err := amounts("requests", c.Requests, axes); err != nil {
 		return err
 	}
-	if err := validateAll(c.NodeRequirements); err != nil {
+	if err := requirements(c.NodeRequirements); err != nil {
 		return fmt.Errorf("nodeSelector: %w", err)
 	}
 	for _, rs := range c.NodeAlternatives {
-		if err := validateAll(rs); err != nil {
+		if err := requirements(rs); err != nil {
 			return fmt.Errorf("nodeAffinity: %w", err)
 		}
 	}
 	for _, pref := range c.NodePreferences {
-		if err := validateAll(pref.Requirements); err != nil {
+		if err := requirements(pref.Requirements); err != nil {
 			return fmt.Errorf("preferred nodeAffinity: %w", err)
 		}
 	}
 	for _, rs := range c.VolumeAlternatives {
-		if err := validateAll(rs); err != nil {
+		if err := requirements(rs); err != nil {
 			return fmt.Errorf("volume topology: %w", err)
 		}
 	}
-	if err := validateAll(c.Devices); err != nil {
+	if err := requirements(c.Devices); err != nil {
 		return fmt.Errorf("resource claims: %w", err)
 	}
-	return validateTopology(c)
+	return topology(c)
 }
 
-// validateTopology reports the first malformed topology term of a class, by the name of
+// topology reports the first malformed topology term of a class, by the name of
 // its field in the pod.
-func validateTopology(c *model.PodClass) error {
+func topology(c *model.PodClass) error {
 	for i := range c.Spread {
 		sp := &c.Spread[i]
 		if sp.TopologyKey == "" {
@@ -164,7 +168,7 @@ func validateTopology(c *model.PodClass) error {
 		if sp.MinDomains < 0 {
 			return fmt.Errorf("topologySpreadConstraints[%d]: minDomains is %d, allowed are numbers from 1", i, sp.MinDomains)
 		}
-		if err := validateSelector(sp.Selector); err != nil {
+		if err := selector(sp.Selector); err != nil {
 			return fmt.Errorf("topologySpreadConstraints[%d]: %w", i, err)
 		}
 	}
@@ -172,7 +176,7 @@ func validateTopology(c *model.PodClass) error {
 		if t.TopologyKey == "" {
 			return fmt.Errorf("%s[%d]: topologyKey is empty", field, i)
 		}
-		if err := validateSelector(t.Selector); err != nil {
+		if err := selector(t.Selector); err != nil {
 			return fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		return nil
@@ -195,10 +199,10 @@ func validateTopology(c *model.PodClass) error {
 	return nil
 }
 
-// validateSelector refuses malformed requirements; without a selector there are none.
-func validateSelector(s *model.Selector) error {
+// selector refuses malformed requirements; without a selector there are none.
+func selector(s *model.Selector) error {
 	if s == nil {
 		return nil
 	}
-	return validateAll(s.Requirements)
+	return requirements(s.Requirements)
 }
