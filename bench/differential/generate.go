@@ -102,7 +102,7 @@ func (d *drawer) input(seed uint64) (*workload.Input, error) {
 	for _, o := range d.objects.all {
 		manifests = append(manifests, kube.Manifest{Source: fmt.Sprintf("seed %d", seed), Object: o})
 	}
-	in := &workload.Input{Objects: kube.Expand(manifests).Objects, InstanceTypes: types}
+	in := &workload.Input{Objects: kube.Expand(manifests).Objects.List(), InstanceTypes: types}
 	workload.Identify(in.Objects)
 	return in, nil
 }

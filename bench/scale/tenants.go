@@ -45,7 +45,7 @@ func PlanTenants(ctx context.Context, tenants int, effort time.Duration) (*Plann
 	if err := errors.Join(expanded.Problems...); err != nil {
 		return nil, err
 	}
-	in := &workload.Input{Objects: expanded.Objects, InstanceTypes: types}
+	in := &workload.Input{Objects: expanded.Objects.List(), InstanceTypes: types}
 	workload.Identify(in.Objects)
 	return measurePlan(ctx, bench.NewNap(in, model.Policy{}), in.Pods(), effort)
 }

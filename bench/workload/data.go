@@ -82,7 +82,7 @@ func cluster(pools string, workloads []kube.Manifest) (*Input, error) {
 	if err := errors.Join(expanded.Problems...); err != nil {
 		return nil, err
 	}
-	in := &Input{Objects: expanded.Objects, InstanceTypes: types}
+	in := &Input{Objects: expanded.Objects.List(), InstanceTypes: types}
 	Identify(in.Objects)
 	return in, nil
 }

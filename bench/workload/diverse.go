@@ -41,7 +41,7 @@ func diverse(pods int) Workload {
 			for _, o := range diversePods(pods) {
 				manifests = append(manifests, kube.Manifest{Source: "diverse", Object: o})
 			}
-			in := &Input{Objects: kube.Expand(manifests).Objects, InstanceTypes: types}
+			in := &Input{Objects: kube.Expand(manifests).Objects.List(), InstanceTypes: types}
 			Identify(in.Objects)
 			return in, nil
 		},

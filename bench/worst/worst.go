@@ -79,7 +79,7 @@ func NewBench() (*Bench, error) {
 		return nil, err
 	}
 	expanded := kube.Expand([]kube.Manifest{{Source: "NodePool", Object: pool}})
-	return &Bench{&workload.Input{Objects: expanded.Objects, InstanceTypes: types}}, errors.Join(expanded.Problems...)
+	return &Bench{&workload.Input{Objects: expanded.Objects.List(), InstanceTypes: types}}, errors.Join(expanded.Problems...)
 }
 
 // Plan plans copies of a pod, each with a name and a label of its own, from the decoded

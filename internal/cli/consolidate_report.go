@@ -127,7 +127,7 @@ func machineOf(p *model.Problem, n int) reportMachine {
 func (r *movesReport) summarize(m *madeMoves) {
 	s := &r.Summary
 	s.Nodes = len(m.input.Problem.Nodes)
-	for _, o := range m.read.objects {
+	for _, o := range m.read.objects.Distinct() {
 		if node, is := o.(*corev1.Node); is && node.Labels[v1.NodePoolLabelKey] == "" {
 			price, _ := m.source.PriceOf(node)
 			s.Nodes--

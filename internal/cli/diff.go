@@ -225,7 +225,7 @@ func (p *comparison) compare(read, edited *planInput, source *offline.Source) *f
 	for name := range f.pools {
 		sizes[name] = sizeLabelsOf(source.ForPool(name))
 	}
-	for _, node := range objectsOf[*corev1.Node](read.objects) {
+	for _, node := range objectsOf[*corev1.Node](read.objects.Distinct()) {
 		pool := node.Labels[v1.NodePoolLabelKey]
 		reason := ""
 		if np, changed := f.pools[pool].(*v1.NodePool); changed && read.pools[pool] != nil {

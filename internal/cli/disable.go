@@ -106,7 +106,7 @@ func (d *disabling) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stuck := append(frozenPools(read), immovable(read.objects)...); len(stuck) > 0 {
+	if stuck := append(frozenPools(read), immovable(read.objects.List())...); len(stuck) > 0 {
 		return &command.ExitError{Code: 2, Err: fmt.Errorf("nothing was changed, since nodes could not be left:\n  %s",
 			strings.Join(stuck, "\n  "))}
 	}

@@ -51,7 +51,7 @@ func (c *planCommand) missingCapacity(ctx context.Context, read *planInput) (*ca
 	f := &fleetChange{lost: map[string]bool{}, pools: map[string]client.Object{}}
 	var sizes, arches []string
 	families := []string{"D"} // as the default NodePools
-	for _, node := range objectsOf[*corev1.Node](read.objects) {
+	for _, node := range objectsOf[*corev1.Node](read.objects.Distinct()) {
 		if node.Labels[v1.NodePoolLabelKey] != "" {
 			f.lost[node.Name] = true
 			// What the pods' images are for is not known, but what they run on.

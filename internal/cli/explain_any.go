@@ -101,7 +101,7 @@ func (c *explainCommand) kindOf(read *planInput, name string) string {
 	if read.pools[name] != nil || read.saidOf(name) {
 		return "NodePool"
 	}
-	for _, o := range read.objects {
+	for _, o := range read.objects.Distinct() {
 		switch o.(type) {
 		case *corev1.Node, *v1.NodeClaim:
 			if o.GetName() == name {

@@ -252,7 +252,7 @@ func (t *toldNode) describe() {
 	if claim := t.read.store.Snapshot().Claim(n.Claim); claim != nil && price == 0 {
 		price = claim.Bought()
 	}
-	for _, o := range t.read.objects {
+	for _, o := range t.read.objects.Distinct() {
 		if node, is := o.(*corev1.Node); is && price == 0 && node.Name == n.Name {
 			price, _ = t.source.PriceOf(node)
 		}

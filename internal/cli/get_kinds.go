@@ -102,7 +102,7 @@ func (c *getCommand) nodes(read *planInput, source *offline.Source, views []flee
 		{"MEMORY", false}, {"PODS", false}, {"$/H", false}, {"AGE", false}, {"DRIFT", true}, {"PROTECTED", true},
 	}}
 	prices := map[string]model.Money{}
-	for _, o := range read.objects {
+	for _, o := range read.objects.Distinct() {
 		if node, is := o.(*corev1.Node); is {
 			prices[node.Name], _ = source.PriceOf(node)
 		}
@@ -245,7 +245,7 @@ func (c *getCommand) claims(read *planInput) *listing {
 		{"NAME", false}, {"NODEPOOL", false}, {"SIZE", false}, {"CAPACITY", false}, {"STAGE", false}, {"AGE", false}, {"NODE", true},
 		{"ZONE", true}, {"PLAN", true}, {"WHY", true},
 	}}
-	for _, object := range read.objects {
+	for _, object := range read.objects.Distinct() {
 		claim, is := object.(*v1.NodeClaim)
 		if !is {
 			continue

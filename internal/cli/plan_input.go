@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ type planInput struct {
 	// manifests are the objects of the files.
 	manifests []kube.Manifest
 	// objects are all objects, as a cluster holds them.
-	objects []client.Object
+	objects kube.Objects
 	pools   map[string]*v1.NodePool
 	classes map[string]*nodeclass.NodeClass
 	region  string
@@ -266,7 +267,7 @@ func (p *planInput) addManifests(builtIn bool) {
 		kept = append(kept, m)
 	}
 	p.manifests = kept
-	expanded := kube.Expand(p.manifests, p.objects...)
+	expanded := kube.Expand(p.manifests, p.objects.List()...)
 	for _, err := range expanded.Problems {
 		p.refuse(err)
 	}
@@ -275,8 +276,11 @@ func (p *planInput) addManifests(builtIn bool) {
 		p.spread.Learn(p.manifests[i].Object)
 	}
 	mirror := p.mirror(p.store)
-	for _, o := range expanded.Objects {
-		p.note(o)
+	for _, o := range expanded.Objects.Distinct() {
+		p.remember(o)
+	}
+	p.objects.Append(expanded.Objects)
+	for o := range expanded.Objects.All() {
 		mirror.Apply(o)
 	}
 	p.keepRefusedPools()
@@ -292,7 +296,7 @@ func (p *planInput) addManifests(builtIn bool) {
 
 // assumeStorageClasses adds the storage classes of AKS, where files leave them out.
 func (p *planInput) assumeStorageClasses() {
-	classes, mirror := assumedStorageClasses(p.objects), p.mirror(p.store)
+	classes, mirror := assumedStorageClasses(p.objects.Distinct()), p.mirror(p.store)
 	for _, class := range classes {
 		mirror.Apply(class)
 		p.assumed = append(p.assumed, class)
@@ -324,7 +328,7 @@ func (p *planInput) noteIgnored() {
 // gates are the scheduling gates of a pod.
 func (p *planInput) gates(ref model.PodRef) []string {
 	var names []string
-	for _, o := range p.objects {
+	for o := range p.objects.All() {
 		if pod, is := o.(*corev1.Pod); is && pod.Name == ref.Name && pod.Namespace == ref.Namespace {
 			for _, g := range pod.Spec.SchedulingGates {
 				names = append(names, g.Name)
@@ -337,11 +341,10 @@ func (p *planInput) gates(ref model.PodRef) []string {
 // noteGated tells of pods that no scheduler looks at yet.
 func (p *planInput) noteGated() {
 	n, first := 0, ""
-	for _, o := range p.objects {
+	for o, alike := range p.objects.Counted() {
 		if pod, is := o.(*corev1.Pod); is && len(pod.Spec.SchedulingGates) > 0 && pod.Spec.NodeName == "" {
-			if n++; n == 1 {
-				first = pod.Namespace + "/" + pod.Name
-			}
+			first = cmp.Or(first, pod.Namespace+"/"+pod.Name)
+			n += alike
 		}
 	}
 	if n > 0 {
@@ -353,12 +356,11 @@ func (p *planInput) noteGated() {
 func (p *planInput) noteSafeToEvict() {
 	const autoscaler = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	n, first := 0, ""
-	for _, o := range p.objects {
+	for o, alike := range p.objects.Counted() {
 		pod, is := o.(*corev1.Pod)
 		if is && pod.Annotations[autoscaler] == "false" && pod.Annotations[v1.DoNotDisruptAnnotationKey] == "" {
-			if n++; n == 1 {
-				first = pod.Namespace + "/" + pod.Name
-			}
+			first = cmp.Or(first, pod.Namespace+"/"+pod.Name)
+			n += alike
 		}
 	}
 	if n > 0 {
@@ -371,7 +373,7 @@ func (p *planInput) noteSafeToEvict() {
 // packed as if they needed none.
 func (p *planInput) noteUnrequested() {
 	gated := map[string]bool{}
-	for _, o := range p.objects {
+	for o := range p.objects.All() {
 		if pod, is := o.(*corev1.Pod); is && len(pod.Spec.SchedulingGates) > 0 {
 			gated[pod.Namespace+"/"+pod.Name] = true
 		}
@@ -427,9 +429,14 @@ func classKind(ref *v1.NodeClassReference) string {
 	return ref.Kind
 }
 
-// note remembers what planning needs beside the mirror.
+// note adds an object.
 func (p *planInput) note(o client.Object) {
-	p.objects = append(p.objects, o)
+	p.objects.Add(o)
+	p.remember(o)
+}
+
+// remember keeps what planning needs of an object beside the mirror.
+func (p *planInput) remember(o client.Object) {
 	switch o := o.(type) {
 	case *v1.NodePool:
 		p.pools[o.Name] = o
@@ -471,7 +478,7 @@ func (p *planInput) refusedNodePool() bool { return len(p.refusedPools) > 0 }
 // addDefaultPool adds the NodePool that AKS creates by default.
 func (p *planInput) addDefaultPool() {
 	p.notes = append(p.notes, "no NodePool in the input: "+offline.NodePoolNote)
-	for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: offline.DefaultNodePool()}}).Objects {
+	for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: offline.DefaultNodePool()}}).Objects.Distinct() {
 		p.note(o)
 		p.mirror(p.store).Apply(o)
 	}

@@ -66,7 +66,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 		}
 	}
 	in := &karpenterengine.Input{}
-	for _, o := range m.read.objects {
+	for o := range m.read.objects.All() {
 		switch o := o.(type) {
 		case *v1.NodePool:
 			if buying[o.Name] {

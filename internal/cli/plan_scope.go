@@ -56,7 +56,7 @@ func (s *podScope) words() string {
 // that of all.
 func (s *podScope) keep(m *madePlan) {
 	shown := map[string]bool{}
-	for _, o := range m.read.objects {
+	for o := range m.read.objects.All() {
 		pod, is := o.(*corev1.Pod)
 		if is && (s.namespace == "" || s.namespace == pod.Namespace) && s.wanted.Matches(labels.Set(pod.Labels)) {
 			shown[pod.Namespace+"/"+pod.Name] = true

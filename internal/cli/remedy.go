@@ -361,7 +361,7 @@ func tolerationOperator(t model.Toleration) corev1.TolerationOperator {
 // ofRuntimeClass reports whether a RuntimeClass adds the label to the selectors of its pods,
 // which then do not state it themselves.
 func (a *adviser) ofRuntimeClass(key string) bool {
-	return slices.ContainsFunc(a.made.read.objects, func(o client.Object) bool {
+	return slices.ContainsFunc(a.made.read.objects.Distinct(), func(o client.Object) bool {
 		class, is := o.(*nodev1.RuntimeClass)
 		return is && class.Scheduling != nil && class.Scheduling.NodeSelector[key] != ""
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/controller/savings"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -148,9 +149,10 @@ type savingsOption struct {
 // save plans the pods of all nodes again and compares the prices.
 func (c *planCommand) save(ctx context.Context, read *planInput, source *offline.Source) (*savingsReport, error) {
 	out := &savingsReport{Region: source.Region}
-	fleetNow := savings.Now(read.objects, source)
+	there := read.objects.List()
+	fleetNow := savings.Now(there, source)
 	out.Stay, out.Nodes = fleetNow.Stay, len(fleetNow.Goes)
-	objects := savings.Unplaced(read.objects, fleetNow.Goes)
+	objects := savings.Unplaced(there, fleetNow.Goes)
 	safe := spotSafe(objects)
 	out.SpotSafe = len(safe)
 	out.BlockedByBudget, out.WithoutRequests = inTheWay(objects)
@@ -199,7 +201,7 @@ func (c *planCommand) replan(ctx context.Context, read *planInput, source *offli
 		return nil, err
 	}
 	changed := *read
-	changed.store, changed.objects = planned.Store, objects
+	changed.store, changed.objects = planned.Store, kube.ObjectsOf(objects)
 	made := &madePlan{read: &changed, source: source, input: planned.Input, plan: planned.Plan, at: start}
 	made.report = newPlanReport(made)
 	return made, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
@@ -181,7 +182,7 @@ func (s *suppositions) down(zone string) bool {
 // loseNodes finds the nodes that are gone.
 func (s *suppositions) loseNodes(read *planInput, f *fleetChange) error {
 	var names []string
-	for _, o := range read.objects {
+	for _, o := range read.objects.Distinct() {
 		node, is := o.(*corev1.Node)
 		if !is {
 			continue
@@ -213,7 +214,7 @@ func (s *suppositions) loseZones(read *planInput, source *offline.Source, f *fle
 		return nil
 	}
 	zones := map[string]bool{}
-	for _, o := range read.objects {
+	for _, o := range read.objects.Distinct() {
 		if node, is := o.(*corev1.Node); is {
 			zones[node.Labels[corev1.LabelTopologyZone]] = true
 		}
@@ -306,7 +307,7 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 	if want < len(of) {
 		return fmt.Errorf("--scale: %s has %s already, must be more than that", name, plural(len(of), "pod"))
 	}
-	for _, o := range read.objects {
+	for o := range read.objects.All() {
 		pod, is := o.(*corev1.Pod)
 		if is && of[model.PodRef{Namespace: pod.Namespace, Name: pod.Name}] {
 			f.addLike(read, pod, name, want, want-len(of))
@@ -374,7 +375,10 @@ func podsNamed(read *planInput, name string) (map[model.PodRef]bool, error) {
 func (f *fleetChange) apply(p *planInput) *fleet.Store {
 	store := fleet.NewStore()
 	mirror := p.mirror(store)
-	for _, o := range slices.Concat(p.objects, p.assumed) {
+	var all kube.Objects
+	all.Append(p.objects)
+	all.Append(kube.ObjectsOf(p.assumed))
+	for o := range all.All() {
 		switch o := o.(type) {
 		case *corev1.Node:
 			if !f.lost[o.Name] {
@@ -434,7 +438,7 @@ func (c *planCommand) outcome(ctx context.Context, read *planInput, source *offl
 	plan := planner.Solve(input.Problem)
 	out := &outcome{Bought: len(plan.NewNodes), Pending: len(input.Rejected), Buys: map[string]int{}}
 	cost := plan.Cost
-	for _, o := range read.objects {
+	for _, o := range read.objects.Distinct() {
 		node, is := o.(*corev1.Node)
 		if !is || f.lost[node.Name] {
 			continue

@@ -130,8 +130,8 @@ func TestSchedulersAllocatorGrantsWhatIsPlanned(t *testing.T) {
 			text += claimTemplate(name, anyRequest(r)) + claimingDeployment(name, name, 1+r.IntN(3))
 		}
 		expanded := Expand(manifestsOf(t, text))
-		in, plan := plannedOn(t, FromFiles(expanded.Objects))
-		a, templates := allocatorOf(expanded.Objects)
+		in, plan := plannedOn(t, FromFiles(expanded.Objects.List()))
+		a, templates := allocatorOf(expanded.Objects.List())
 		grant := func(node string, pods []model.PodRef) {
 			for _, pod := range pods {
 				if !a.allocates(t, node, claimFor(in, templates, pod)) {

@@ -79,7 +79,7 @@ func planned(t *testing.T, text string) (*fleet.Input, *model.Plan) {
 	if len(expanded.Problems) > 0 {
 		t.Fatal(expanded.Problems)
 	}
-	return plannedOn(t, FromFiles(expanded.Objects))
+	return plannedOn(t, FromFiles(expanded.Objects.List()))
 }
 
 func plannedOn(t *testing.T, store *fleet.Store) (*fleet.Input, *model.Plan) {
@@ -323,7 +323,7 @@ func TestIgnoredClaimsAreLeftAlone(t *testing.T) {
 	} {
 		store := fleet.NewStore()
 		m := NewMirror(store, Settings{IgnoreClaims: ignore})
-		for _, o := range Expand(manifests).Objects {
+		for _, o := range Expand(manifests).Objects.List() {
 			m.Apply(o)
 		}
 		in, plan := plannedOn(t, store)
@@ -336,7 +336,7 @@ func TestIgnoredClaimsAreLeftAlone(t *testing.T) {
 // A claim on its way has the devices of the sizes that it may become: nothing is bought
 // twice for a pod.
 func TestClaimOnItsWayHasItsDevices(t *testing.T) {
-	store := FromFiles(Expand(manifestsOf(t, gpuClass+claimTemplate("gpu", one("count: 1"))+claimingPod("p", "gpu"))).Objects)
+	store := FromFiles(Expand(manifestsOf(t, gpuClass+claimTemplate("gpu", one("count: 1"))+claimingPod("p", "gpu"))).Objects.List())
 	store.Expect(&fleet.Claim{Name: "general-1", Pool: "general", Requirements: model.Requirements{
 		{Key: model.LabelInstanceType, Operator: model.In, Values: []string{"T4x1", "A100x1"}},
 	}})
@@ -362,7 +362,7 @@ func TestOnlyOwnClaimsMove(t *testing.T) {
 		strings.Replace(claimingPod("moves", "gpu"), "spec: {", "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: gpus-held-0}]}\nspec: {nodeName: gpus, ", 1)
 	store := fleet.NewStore()
 	m := NewMirror(store, Settings{EveryPod: true})
-	for _, o := range Expand(manifestsOf(t, text)).Objects {
+	for _, o := range Expand(manifestsOf(t, text)).Objects.List() {
 		if c, is := o.(*resourcev1.ResourceClaim); is && c.Name == "gpus-held-0" {
 			o = ownedByPod(c, "moves")
 		}

@@ -30,7 +30,7 @@ const MaxExpandedPods = 200_000
 
 // Expanded are the objects of files as a cluster would hold them.
 type Expanded struct {
-	Objects []client.Object
+	Objects Objects
 	// Problems are workloads that cannot be expanded, by source and name.
 	Problems []error
 	// Notes say where the objects alone do not tell what was made of them.
@@ -226,7 +226,7 @@ func (e *expander) add(o client.Object) error {
 	case *corev1.Pod:
 		return e.addGiven(o.DeepCopy())
 	case *corev1.Namespace:
-		e.out.Objects = append(e.out.Objects, withNameLabel(o.DeepCopy()))
+		e.out.Objects.Add(withNameLabel(o.DeepCopy()))
 		return nil
 	case *appsv1.Deployment:
 		return e.addReplicas(o, "Deployment", count(o.Spec.Replicas), &o.Spec.Template)
@@ -253,23 +253,23 @@ func (e *expander) add(o client.Object) error {
 		if len(p.Status.Conditions) == 0 {
 			p.Status.Conditions = []status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionTrue}}
 		}
-		e.out.Objects = append(e.out.Objects, p)
+		e.out.Objects.Add(p)
 		return nil
 	case *appsv1.DaemonSet:
 		d := o.DeepCopy()
 		if err := e.admit(d.Namespace, &d.Spec.Template.Spec); err != nil {
 			return err
 		}
-		e.out.Objects = append(e.out.Objects, d)
+		e.out.Objects.Add(d)
 		return nil
 	case *autoscalingv1beta1.CapacityBuffer:
-		e.out.Objects = append(e.out.Objects, o)
+		e.out.Objects.Add(o)
 		return e.buffers.add(o)
 	case *unstructured.Unstructured:
-		e.out.Objects = append(e.out.Objects, o)
+		e.out.Objects.Add(o)
 		return e.addForeign(o)
 	}
-	e.out.Objects = append(e.out.Objects, o)
+	e.out.Objects.Add(o)
 	return nil
 }
 
@@ -451,24 +451,31 @@ func podFrom(o client.Object, kind, name string, template *corev1.PodTemplateSpe
 	return pod
 }
 
-// addPod adds a pod that has been admitted. Its time of creation, if it has
-// none, is its place in the file's order, which is the order of planning among
-// equals.
-func (e *expander) addPod(pod *corev1.Pod) {
+// addPod adds a pod that has been admitted.
+func (e *expander) addPod(pod *corev1.Pod) { e.addPods(pod, nil) }
+
+// addPods adds a pod that has been admitted, and others like it, by their names. Their time of
+// creation, if they have none, is their place in the file's order, which is the order of planning
+// among equals.
+// Precondition: others have no ephemeral volumes, of which each pod has its own.
+func (e *expander) addPods(pod *corev1.Pod, others []string) {
+	of := podReplicas{names: others}
 	if pod.CreationTimestamp.IsZero() {
 		e.counts.order++
 		pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(e.counts.order), 0))
+		e.counts.order += len(others)
+		of.apart = time.Second
 	}
 	if !e.spaces[pod.Namespace] {
 		e.spaces[pod.Namespace] = true
-		e.out.Objects = append(e.out.Objects, withNameLabel(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}))
+		e.out.Objects.Add(withNameLabel(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}))
 	}
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
 			e.addClaim(pod.Namespace, pod.Name+"-"+v.Name, &v.Ephemeral.VolumeClaimTemplate.Spec)
 		}
 	}
-	e.out.Objects = append(e.out.Objects, pod)
+	e.out.Objects.addReplicas(pod, of)
 }
 
 func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolumeClaimSpec) {
@@ -477,7 +484,7 @@ func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolum
 		return
 	}
 	e.claims[key] = true
-	e.out.Objects = append(e.out.Objects, &corev1.PersistentVolumeClaim{
+	e.out.Objects.Add(&corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: *spec.DeepCopy(),
 	})
 }

@@ -26,7 +26,7 @@ func expandNames(t *testing.T, text string, running ...Manifest) []string {
 		t.Error(err)
 	}
 	var names []string
-	for _, o := range expanded.Objects {
+	for _, o := range expanded.Objects.List() {
 		switch o.(type) {
 		case *corev1.Pod, *corev1.PersistentVolumeClaim:
 			names = append(names, o.GetName())
@@ -197,7 +197,7 @@ func TestExpandGivesAnOrdinalToOnePod(t *testing.T) {
 		}
 		expanded := Expand(manifests)
 		var got []string
-		for _, o := range expanded.Objects {
+		for _, o := range expanded.Objects.List() {
 			if pod, is := o.(*corev1.Pod); is {
 				got = append(got, pod.Name+" "+string(pod.UID))
 			}
@@ -275,7 +275,7 @@ func TestExpandPrioritiesOfClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]int32{}
-	for _, o := range Expand(manifests).Objects {
+	for _, o := range Expand(manifests).Objects.List() {
 		if p, ok := o.(*corev1.Pod); ok && p.Spec.Priority != nil {
 			got[p.Name] = *p.Spec.Priority
 		}
@@ -298,7 +298,7 @@ func TestExpandMakesNoMorePodsThanClustersHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, pods := Expand(manifests), 0
-	for _, o := range out.Objects {
+	for _, o := range out.Objects.List() {
 		if _, is := o.(*corev1.Pod); is {
 			pods++
 		}

@@ -53,7 +53,7 @@ func TestExpandMakesVirtualPodsOfBuffers(t *testing.T) {
 		}
 		out := Expand(manifests)
 		var virtual []*corev1.Pod
-		for _, o := range out.Objects {
+		for _, o := range out.Objects.List() {
 			if pod, is := o.(*corev1.Pod); is && ownerOf(pod).Kind == "CapacityBuffer" {
 				virtual = append(virtual, pod)
 			}

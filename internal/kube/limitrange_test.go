@@ -118,7 +118,7 @@ spec: {containers: [{name: a, image: a}]}
 		t.Fatal(err)
 	}
 	want := map[string]string{"web-0": "1100m", "runs": "0", "elsewhere": "0"}
-	for _, o := range Expand(manifests).Objects {
+	for _, o := range Expand(manifests).Objects.List() {
 		pod, is := o.(*corev1.Pod)
 		if !is {
 			continue

@@ -117,7 +117,7 @@ func TestDecodeReplicationControllers(t *testing.T) {
 	}
 	out := Expand(manifests)
 	var names []string
-	for _, o := range out.Objects {
+	for _, o := range out.Objects.List() {
 		names = append(names, o.GetName())
 	}
 	if diff := cmp.Diff([]string{"default", "rc-0", "rc-1"}, names); diff != "" {

@@ -243,7 +243,7 @@ func FuzzConversion(f *testing.F) {
 			}
 		}
 		expanded := Expand(manifests)
-		store := FromFiles(expanded.Objects)
+		store := FromFiles(expanded.Objects.List())
 		in, err := store.Snapshot().Problem(t.Context(), fixedCatalog{catalog}, optionsForTests())
 		if err != nil {
 			t.Fatal(err)

@@ -54,12 +54,23 @@ func (e *expander) addNumbered(o client.Object, kind string, numbers []string, t
 	for slices.ContainsFunc(numbers, taken) {
 		prefix += strings.ToLower(kind) + "-"
 	}
-	for _, number := range numbers {
-		e.names[client.ObjectKey{Namespace: o.GetNamespace(), Name: prefix + number}] = nil
-		e.addPod(podFrom(o, kind, prefix+number, template))
+	names := make([]string, len(numbers))
+	for i, number := range numbers {
+		names[i] = prefix + number
+		e.names[client.ObjectKey{Namespace: o.GetNamespace(), Name: names[i]}] = nil
+	}
+	if len(names) > 0 && !slices.ContainsFunc(template.Spec.Volumes, isEphemeral) {
+		e.addPods(podFrom(o, kind, names[0], template), names[1:])
+		return nil
+	}
+	for _, name := range names {
+		e.addPod(podFrom(o, kind, name, template))
 	}
 	return nil
 }
+
+// isEphemeral reports whether each pod has a claim of its own for the volume.
+func isEphemeral(v corev1.Volume) bool { return v.Ephemeral != nil }
 
 // numbersTo are the numbers from one up to another, which is left out, as texts that sort as
 // the numbers do.
@@ -93,7 +104,7 @@ func (e *expander) lacksOrdinal(s *appsv1.StatefulSet, name string) bool {
 
 // dropReplaced leaves out the pods of the input that have ended and whose names others have now.
 func (e *expander) dropReplaced() {
-	e.out.Objects = slices.DeleteFunc(e.out.Objects, func(o client.Object) bool {
+	e.out.Objects.delete(func(o client.Object) bool {
 		pod, is := o.(*corev1.Pod)
 		return is && podEnded(pod) && e.names[client.ObjectKeyFromObject(pod)] == nil
 	})

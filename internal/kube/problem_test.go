@@ -100,7 +100,7 @@ func problemText(t *testing.T, archive *txtar.Archive, live bool) string {
 		for _, err := range expanded.Problems {
 			fmt.Fprintf(&out, "file: %v\n", err)
 		}
-		store = FromFiles(expanded.Objects)
+		store = FromFiles(expanded.Objects.List())
 	}
 	catalog, err := file.Catalog()
 	if err != nil {

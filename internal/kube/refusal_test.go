@@ -74,7 +74,7 @@ func TestPodsOfFilesThatAServerRefuses(t *testing.T) {
 			t.Errorf("%s: %v", spec, err)
 			continue
 		}
-		pod := podsOf(Expand(manifests).Objects)[0]
+		pod := podsOf(Expand(manifests).Objects.List())[0]
 		if diff := cmp.Diff(want, newInterner(Settings{}).pod(pod, true).Spec.Invalid); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", spec, diff)
 		}

@@ -101,7 +101,7 @@ func TestQuotasHoldBackPodsThatDoNotExist(t *testing.T) {
 			continue
 		}
 		out := Expand(manifests)
-		pods := slices.DeleteFunc(podsOf(out.Objects), func(p *corev1.Pod) bool { return p.Namespace != "shop" })
+		pods := slices.DeleteFunc(podsOf(out.Objects.List()), func(p *corev1.Pod) bool { return p.Namespace != "shop" })
 		said := strings.Join(append(slices.Clone(out.Notes), errorTexts(out.Problems)...), "; ")
 		if len(pods) != c.want || said != c.said {
 			t.Errorf("%s: %d pods, want %d, and said (-want +got):\n%s", name, len(pods), c.want, cmp.Diff(c.said, said))
@@ -138,7 +138,7 @@ func TestQuotasThatAServerRefuses(t *testing.T) {
 		if want := "ResourceQuota shop/team: " + want; !strings.HasSuffix(got, want) {
 			t.Errorf("%s: got %q, want %q", spec, got, want)
 		}
-		if n := len(podsOf(out.Objects)); n != 2 {
+		if n := len(podsOf(out.Objects.List())); n != 2 {
 			t.Errorf("%s: %d pods, want 2", spec, n)
 		}
 	}
@@ -156,7 +156,7 @@ func TestPodsOfTheClusterCountAgainstQuotasOfFiles(t *testing.T) {
 	}
 	running := decode("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, uid: u}, spec: {nodeName: node, containers: [{name: c}]}}")
 	out := Expand(decode(quotaFile("spec: {hard: {pods: 3}}", deploymentOf("5", "{containers: [{name: c}]}"))), running[0].Object)
-	if n := len(podsOf(out.Objects)); n != 2 {
+	if n := len(podsOf(out.Objects.List())); n != 2 {
 		t.Errorf("%d pods beside the one that runs, want 2 of 3", n)
 	}
 }

@@ -62,7 +62,7 @@ func TestRuntimeClassAppliesToPodsOfFiles(t *testing.T) {
 		return Expand(manifests)
 	}
 	pod := `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {runtimeClassName: sandbox, nodeSelector: {SELECTOR}, containers: [{name: c}]}}`
-	for _, o := range expand(class + strings.Replace(pod, "SELECTOR", "a: b", 1)).Objects {
+	for _, o := range expand(class + strings.Replace(pod, "SELECTOR", "a: b", 1)).Objects.List() {
 		p, is := o.(*corev1.Pod)
 		if !is {
 			continue

@@ -66,7 +66,7 @@ func (k *Keeper) world(ctx context.Context) (*world, error) {
 	}
 	if len(pools) == 0 {
 		w.notes = append(w.notes, "no NodePool in the cluster: "+offline.NodePoolNote)
-		for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: offline.DefaultNodePool()}}).Objects {
+		for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: offline.DefaultNodePool()}}).Objects.Distinct() {
 			w.assumed = append(w.assumed, o)
 			if pool, is := o.(*v1.NodePool); is {
 				pools[pool.Name] = pool
