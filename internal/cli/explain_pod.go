@@ -192,7 +192,7 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 	case record.Node != "":
 		return m.runningPod(record), nil
 	}
-	if gates := m.read.gates(ref); len(gates) > 0 {
+	if gates := gatesOf(m.read.objects, ref); len(gates) > 0 {
 		s := &story{Verdict: fmt.Sprintf("%s waits for its scheduling gates to be removed: %s.", ref, strings.Join(gates, ", "))}
 		s.say("until then the scheduler does not look at it, and nothing is bought for it")
 		return s, nil

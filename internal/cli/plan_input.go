@@ -325,10 +325,10 @@ func (p *planInput) noteIgnored() {
 	}
 }
 
-// gates are the scheduling gates of a pod.
-func (p *planInput) gates(ref model.PodRef) []string {
+// gatesOf are the scheduling gates of a pod.
+func gatesOf(objects kube.Objects, ref model.PodRef) []string {
 	var names []string
-	for o := range p.objects.All() {
+	for o := range objects.All() {
 		if pod, is := o.(*corev1.Pod); is && pod.Name == ref.Name && pod.Namespace == ref.Namespace {
 			for _, g := range pod.Spec.SchedulingGates {
 				names = append(names, g.Name)

@@ -87,7 +87,7 @@ func (o Objects) Counted() iter.Seq2[client.Object, int] {
 	}
 }
 
-// All are all objects. Each round makes the replicas anew.
+// All are all objects. Each round makes the replicas again.
 func (o Objects) All() iter.Seq[client.Object] {
 	return func(yield func(client.Object) bool) {
 		for i, object := range o.distinct {

@@ -62,3 +62,15 @@ func TenantsWaiting(tenants int) *model.Problem {
 // Phased reports whether a problem has classes that alone keep it from being divided, however
 // small it is.
 func Phased(p *model.Problem) bool { return decompose.Common(p, 0, 0) != nil }
+
+// AlikeParts is how many parts of a problem differ from one before them in names alone.
+func AlikeParts(p *model.Problem) int {
+	parts, n := decompose.Split(p, 0), 0
+	alike := decompose.FindAlike(p, parts)
+	for i := range parts {
+		if alike.First(i) != i {
+			n++
+		}
+	}
+	return n
+}

@@ -52,11 +52,7 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 		return nil
 	}
 	d.plans, d.records = make([]*model.Plan, n), make([]*model.Replay, n)
-	concurrent.Each(n, func(i int) {
-		d.plans[i] = d.solve(&d.parts[i], i)
-		d.lists.share(d.plans[i])
-		d.records[i] = d.plans[i].Stats.Replay
-	})
+	d.solveAll()
 	d.explainByAll()
 	plan := decompose.Merge(p, d.parts, d.plans)
 	if !decompose.Suffices(p, plan) {
@@ -69,6 +65,36 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 		plan.Stats.Replay = &model.Replay{Seed: p.Policy.Seed, Budget: p.Policy.Budget, Parts: d.records}
 	}
 	return plan
+}
+
+// solveAll plans all parts, of those that differ in names alone one for all where that can be.
+func (d *divided) solveAll() {
+	alike := decompose.FindAlike(d.problem, d.parts)
+	var left []int
+	for i := range d.parts {
+		if alike.First(i) == i {
+			left = append(left, i)
+		}
+	}
+	for range 2 {
+		concurrent.Each(len(left), func(k int) {
+			i := left[k]
+			d.plans[i] = d.solve(&d.parts[i], i)
+			d.lists.share(d.plans[i])
+		})
+		left = left[:0]
+		for i := range d.parts {
+			if d.plans[i] == nil {
+				d.plans[i] = alike.Plan(i, d.plans[alike.First(i)])
+			}
+			if d.plans[i] == nil {
+				left = append(left, i)
+			}
+		}
+	}
+	for i, plan := range d.plans {
+		d.records[i] = plan.Stats.Replay
+	}
 }
 
 // solve plans a part, as the record with a number says where there is one.

@@ -1,0 +1,283 @@
+package decompose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/noderules"
+)
+
+// Alike finds parts that differ in names alone, as those of tenants mostly do, so that one plan
+// does for all of them.
+type Alike struct {
+	// first is by part the first one that is like it, itself if there is none.
+	first []int
+	// names are those of each part, nil for a part that is compared with no other.
+	names []*ownNames
+}
+
+// FindAlike compares all parts. Parts with nodes are like no other.
+func FindAlike(p *model.Problem, parts []Part) *Alike {
+	a := &Alike{first: allOf(len(parts)), names: make([]*ownNames, len(parts))}
+	cloud, known := noderules.NewCloudLabels(p), map[string]int{}
+	for i := range parts {
+		if own := parts[i].Problem; len(own.Nodes) == 0 {
+			a.names[i] = newNames(own, cloud)
+			key := string(model.CompactKey(a.names[i].key(own)))
+			if other, found := known[key]; found {
+				a.first[i] = other
+			} else {
+				known[key] = i
+			}
+		}
+	}
+	return a
+}
+
+// First is the first part that is like a part: itself if there is none before it.
+func (a *Alike) First(part int) int { return a.first[part] }
+
+// Plan is the plan of a part by that of the first one which is like it, nil where that plan says
+// more than names can be exchanged in: why pods have no place, for instance. It shares all lists but
+// those of names.
+func (a *Alike) Plan(part int, of *model.Plan) *model.Plan {
+	if len(of.Unschedulable)+len(of.Rejected)+len(of.Relaxed)+len(of.Placements) > 0 {
+		return nil
+	}
+	plan, theirs, own := *of, a.names[a.first[part]], a.names[part]
+	plan.NewNodes = slices.Clone(of.NewNodes)
+	for i := range plan.NewNodes {
+		node := &plan.NewNodes[i]
+		node.Requirements = slices.Clone(node.Requirements)
+		for r := range node.Requirements {
+			asked := &node.Requirements[r]
+			if numbers, renamed := theirs.numbers[asked.Key]; renamed {
+				asked.Values = slices.Clone(asked.Values)
+				for v, value := range asked.Values {
+					if value != "" {
+						asked.Values[v] = own.values[asked.Key][numbers[value]]
+					}
+				}
+				slices.Sort(asked.Values)
+			}
+		}
+	}
+	plan.Stats.Steps, plan.Stats.Rounds = 0, 0
+	return &plan
+}
+
+// ownNames numbers what may have any name in a problem, in the order in which it is met: the values
+// of labels that NodePools require and the cloud does not decide, NodePools among them, and the
+// values of taints.
+type ownNames struct {
+	// numbers are those of values by label, and values by number. They have an entry for each
+	// label of which the values may have any name. The label of taints is empty.
+	numbers map[string]map[string]int
+	values  map[string][]string
+}
+
+// taintValues stands for the label of taints.
+const taintValues = ""
+
+// newNames finds the labels of which values may have any name. Those of which some rule compares
+// values as numbers are none of them.
+func newNames(p *model.Problem, cloud *noderules.CloudLabels) *ownNames {
+	n := &ownNames{numbers: map[string]map[string]int{}, values: map[string][]string{}}
+	n.numbers[model.LabelNodePool] = map[string]int{}
+	n.numbers[taintValues] = map[string]int{}
+	for i := range p.Pools {
+		for _, r := range p.Pools[i].Requirements {
+			n.numbers[r.Key] = map[string]int{}
+		}
+	}
+	for _, key := range slices.Concat(noderules.CloudKeys(), []string{model.LabelHostname, noderules.LabelRegistered, noderules.LabelInitialized}) {
+		delete(n.numbers, key)
+	}
+	for i := range p.Pools {
+		maps.DeleteFunc(n.numbers, func(key string, _ map[string]int) bool {
+			return key != taintValues && key != model.LabelNodePool && cloud.Decides(&p.Pools[i], key)
+		})
+	}
+	compares := func(rs model.Requirements) {
+		for i := range rs {
+			switch rs[i].Operator {
+			case model.In, model.NotIn, model.Exists, model.DoesNotExist:
+			default:
+				delete(n.numbers, rs[i].Key)
+			}
+		}
+	}
+	each(p, compares, func(ts []model.Toleration) {
+		if slices.ContainsFunc(ts, func(t model.Toleration) bool { return t.Compare != "" }) {
+			delete(n.numbers, taintValues)
+		}
+	})
+	return n
+}
+
+// each calls requirements with all requirements on labels of nodes in a problem, and tolerations
+// with all tolerations. They are in an order that does not depend on names.
+func each(p *model.Problem, requirements func(model.Requirements), tolerations func([]model.Toleration)) {
+	lists := func(alternatives []model.Requirements) {
+		for _, rs := range alternatives {
+			requirements(rs)
+		}
+	}
+	for i := range p.Pools {
+		pool := &p.Pools[i]
+		requirements(pool.Requirements)
+		for d := range pool.Daemons {
+			lists(pool.Daemons[d].Requirements)
+			tolerations(pool.Daemons[d].Tolerations)
+		}
+	}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		requirements(c.NodeRequirements)
+		lists(c.NodeAlternatives)
+		for _, pref := range c.NodePreferences {
+			requirements(pref.Requirements)
+		}
+		lists(c.VolumeAlternatives)
+		requirements(c.Devices)
+		tolerations(c.Tolerations)
+	}
+}
+
+// number is what stands for a value of a label.
+func (n *ownNames) number(label, value string) string {
+	numbers, any := n.numbers[label]
+	if !any || value == "" { // a NodePool without a name is refused
+		return value
+	}
+	number, known := numbers[value]
+	if !known {
+		number = len(numbers)
+		numbers[value], n.values[label] = number, append(n.values[label], value)
+	}
+	return fmt.Sprint(number)
+}
+
+// likeness is all of a problem that a plan depends on but for names, and but for what all parts
+// share: two problems with equal ones have the same plans.
+type likeness struct {
+	pools   []model.Pool
+	classes []model.PodClass
+	// pods is how many each class has.
+	pods []int
+	// selected are by class and topology term the classes which the term selects.
+	selected [][][]int
+}
+
+// key is a text of a problem's likeness.
+func (n *ownNames) key(p *model.Problem) []byte {
+	l := likeness{}
+	for i := range p.Pools {
+		l.pools = append(l.pools, n.pool(&p.Pools[i]))
+	}
+	for i := range p.Classes {
+		l.classes = append(l.classes, n.class(&p.Classes[i]))
+		l.pods = append(l.pods, len(p.Classes[i].Pods))
+		var selected [][]int
+		eachTerm(&p.Classes[i], func(t *model.AffinityTerm) {
+			var of []int
+			for c := range p.Classes {
+				if t.Selects(p.Classes[c].Namespace, p.Classes[c].Labels) {
+					of = append(of, c)
+				}
+			}
+			selected = append(selected, of)
+		})
+		l.selected = append(l.selected, selected)
+	}
+	return model.AppendKey(nil, &l)
+}
+
+// pool is a NodePool with numbers for names.
+func (n *ownNames) pool(from *model.Pool) model.Pool {
+	out := *from
+	out.Name = n.number(model.LabelNodePool, from.Name)
+	out.Requirements = n.requirements(from.Requirements)
+	out.Labels = maps.Clone(from.Labels)
+	for _, key := range slices.Sorted(maps.Keys(out.Labels)) {
+		out.Labels[key] = n.number(key, out.Labels[key])
+	}
+	out.Taints, out.StartupTaints = n.taints(from.Taints), n.taints(from.StartupTaints)
+	out.Daemons = slices.Clone(from.Daemons)
+	for i := range out.Daemons {
+		d := &out.Daemons[i]
+		d.Requirements, d.Tolerations = n.lists(d.Requirements), n.tolerations(d.Tolerations)
+	}
+	return out
+}
+
+// class is a class of pods with numbers for names, and without what says which pods they are and
+// which its terms select.
+func (n *ownNames) class(from *model.PodClass) model.PodClass {
+	out := *from
+	out.Pods, out.Owner, out.Namespace, out.Labels = nil, "", "", nil
+	out.NodeRequirements, out.NodeAlternatives = n.requirements(from.NodeRequirements), n.lists(from.NodeAlternatives)
+	out.NodePreferences = slices.Clone(from.NodePreferences)
+	for i := range out.NodePreferences {
+		out.NodePreferences[i].Requirements = n.requirements(out.NodePreferences[i].Requirements)
+	}
+	out.VolumeAlternatives, out.Devices = n.lists(from.VolumeAlternatives), n.requirements(from.Devices)
+	out.Tolerations = n.tolerations(from.Tolerations)
+	out.Spread = slices.Clone(from.Spread)
+	for i := range out.Spread {
+		out.Spread[i].Selector = nil
+	}
+	out.Affinity, out.AntiAffinity = withoutSelectors(from.Affinity), withoutSelectors(from.AntiAffinity)
+	out.Preferences = slices.Clone(from.Preferences)
+	for i := range out.Preferences {
+		out.Preferences[i].Term = model.AffinityTerm{TopologyKey: out.Preferences[i].Term.TopologyKey}
+	}
+	return out
+}
+
+func withoutSelectors(terms []model.AffinityTerm) []model.AffinityTerm {
+	out := make([]model.AffinityTerm, len(terms))
+	for i := range terms {
+		out[i].TopologyKey = terms[i].TopologyKey
+	}
+	return out
+}
+
+func (n *ownNames) requirements(rs model.Requirements) model.Requirements {
+	out := slices.Clone(rs)
+	for i := range out {
+		if _, any := n.numbers[out[i].Key]; any {
+			out[i].Values = slices.Clone(out[i].Values)
+			for v, value := range out[i].Values {
+				out[i].Values[v] = n.number(out[i].Key, value)
+			}
+		}
+	}
+	return out
+}
+
+func (n *ownNames) lists(alternatives []model.Requirements) []model.Requirements {
+	out := slices.Clone(alternatives)
+	for i := range out {
+		out[i] = n.requirements(out[i])
+	}
+	return out
+}
+
+func (n *ownNames) taints(ts []model.Taint) []model.Taint {
+	out := slices.Clone(ts)
+	for i := range out {
+		out[i].Value = n.number(taintValues, out[i].Value)
+	}
+	return out
+}
+
+func (n *ownNames) tolerations(ts []model.Toleration) []model.Toleration {
+	out := slices.Clone(ts)
+	for i := range out {
+		out[i].Value = n.number(taintValues, out[i].Value)
+	}
+	return out
+}
