@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -19,13 +20,17 @@ import (
 // informers are real informers over sources that a test writes to.
 type informers struct {
 	cache.Informers
-	pods    *fcache.FakeControllerSource
-	stop    context.Context
+	pods *fcache.FakeControllerSource
+	stop context.Context
+	mu   sync.Mutex
+	// sources are those of all other kinds, which are asked for side by side; mu guards them.
 	sources []*fcache.FakeControllerSource
 }
 
 func (f *informers) shutdown() {
 	f.pods.Shutdown()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, s := range f.sources {
 		s.Shutdown()
 	}
@@ -35,7 +40,9 @@ func (f *informers) GetInformer(_ context.Context, o client.Object, _ ...cache.I
 	source := f.pods
 	if _, ok := o.(*corev1.Pod); !ok {
 		source = fcache.NewFakeControllerSource()
+		f.mu.Lock()
 		f.sources = append(f.sources, source)
+		f.mu.Unlock()
 	}
 	informer := toolscache.NewSharedIndexInformer(source, o, 0, toolscache.Indexers{})
 	go informer.Run(f.stop.Done())
