@@ -100,8 +100,9 @@ func TestPartsThatDifferInMoreThanNamesAreNotAlike(t *testing.T) {
 		"minValues": func(_ *model.Problem, pool *model.Pool, _, _ *model.PodClass) { pool.Requirements[1].MinValues = 2 },
 		"weight":    func(_ *model.Problem, pool *model.Pool, _, _ *model.PodClass) { pool.Weight = 1 },
 		"limit":     func(_ *model.Problem, pool *model.Pool, _, _ *model.PodClass) { pool.NodeLimit = 9 },
-		"no name": func(_ *model.Problem, pool *model.Pool, _, db *model.PodClass) {
-			pool.Name, db.NodePreferences[0].Requirements[0].Values = "", []string{""}
+		"no name": func(_ *model.Problem, pool *model.Pool, web, db *model.PodClass) {
+			pool.Name = ""
+			web.NodePreferences[0].Requirements[0].Values, db.NodePreferences[0].Requirements[0].Values = []string{""}, []string{""}
 		},
 		"toleration": func(_ *model.Problem, _ *model.Pool, web, _ *model.PodClass) {
 			web.Tolerations = append(web.Tolerations, model.Toleration{Key: "also", Exists: true})
