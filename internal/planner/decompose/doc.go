@@ -9,6 +9,7 @@
 //   - shapes.go: which running pods count for others
 //   - merge.go: one plan of all
 //   - supply.go: whether quotas, reservations and limits suffice for it
+//   - alike.go: parts that differ in names alone, which have one plan
 //   - common.go: pods that keep a problem from being divided, for a phase of their own
 //   - after.go: the problem that a plan leaves
 //   - disruption.go: the same for problems of consolidation
