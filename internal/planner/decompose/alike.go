@@ -92,7 +92,8 @@ func newNames(p *model.Problem, cloud *noderules.CloudLabels) *ownNames {
 			n.numbers[r.Key] = map[string]int{}
 		}
 	}
-	for _, key := range slices.Concat(noderules.CloudKeys(), []string{model.LabelHostname, noderules.LabelRegistered, noderules.LabelInitialized}) {
+	others := []string{model.LabelHostname, noderules.LabelRegistered, noderules.LabelInitialized}
+	for _, key := range slices.Concat(noderules.CloudKeys(), others) {
 		delete(n.numbers, key)
 	}
 	for i := range p.Pools {
