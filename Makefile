@@ -200,6 +200,10 @@ conformance: lab $(CONFORMANCE) ## All suites, of the definitions and then again
 bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries 2000 -seed 1'.
 	@$(GO) run ./bench/cmd/worst $(WORST)
 
+.PHONY: bench-inputs
+bench-inputs: build ## Time and memory of nap plan for files of 1.5 MB of many kinds (3 minutes); INPUTS='-write docs/scale.md' for the page, '-only tenants' for less.
+	@$(GO) run ./bench/cmd/inputs $(INPUTS)
+
 .PHONY: scale-memory
 scale-memory: ## Memory per pod and node, and CPU of the planner up to 20,000 nodes (2 minutes); SCALE='-write docs/scale.md' for the page.
 	@$(GO) run ./bench/cmd/scale $(SCALE)

@@ -113,17 +113,39 @@ type entry struct {
 	managedDiskGiB int64
 }
 
-// buildStatic lays out every size that the class may use, by name.
-func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass) ([]entry, []Exclusion) {
+// image is what the labels of an instance type depend on in a node class.
+type image struct {
+	azureLinux, fips bool
+}
+
+func imageOf(class *nodeclass.NodeClass) image {
+	return image{class.ImageFamily == "AzureLinux", class.FIPS}
+}
+
+// ofImage are the instance types of a region for node classes with one kind of image, without what
+// the size of the disk and the number of pods decide: their catalogues share all of it.
+type ofImage struct {
+	image image
+	// types are by index of the size, without a name where no class has used the size yet.
+	types  []model.InstanceType
+	labels offeringLabels
+}
+
+// buildStatic lays out every size that the class may use, by name. Shared has its image.
+func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass, shared *ofImage) ([]entry, []Exclusion) {
 	var entries []entry
 	var excluded []Exclusion
-	shared := offeringLabels{}
 	for i := range skus {
 		if reason := exclude(&skus[i], class); reason != "" {
 			excluded = append(excluded, Exclusion{skus[i].Name, reason})
 			continue
 		}
-		e := entry{sku: &skus[i], kind: instanceType(&skus[i], region, class, shared)}
+		if shared.types[i].Name == "" {
+			shared.types[i] = instanceType(&skus[i], region, shared)
+		}
+		e := entry{sku: &skus[i], kind: shared.types[i]}
+		e.kind.Capacity = capacity(&skus[i], class.OSDiskSizeGB, maxPodsOf(class, region), region)
+		e.kind.Overhead = overheadOf(&skus[i], e.kind.Capacity)
 		if !skus[i].HoldsOSDisk(class.OSDiskSizeGB) {
 			e.managedDiskGiB = class.OSDiskSizeGB
 		}
@@ -132,19 +154,22 @@ func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass) ([]entry
 	return entries, excluded
 }
 
-func instanceType(s *SKU, region Region, class *nodeclass.NodeClass, shared offeringLabels) model.InstanceType {
-	maxPods := class.MaxPods
-	if maxPods == 0 {
-		maxPods = region.DefaultMaxPods
+// maxPodsOf is the most pods on a node of a class.
+func maxPodsOf(class *nodeclass.NodeClass, region Region) int64 {
+	if class.MaxPods == 0 {
+		return int64(region.DefaultMaxPods)
 	}
+	return int64(class.MaxPods)
+}
+
+// instanceType is a size with an image, without capacity and overhead.
+func instanceType(s *SKU, region Region, shared *ofImage) model.InstanceType {
 	t := model.InstanceType{
-		Name:     s.Name,
-		Labels:   labels(s, region, class),
-		Choices:  map[string][]string{LabelAKSMode: {"user", "system"}},
-		Capacity: capacity(s, class.OSDiskSizeGB, int64(maxPods), region),
-		GPU:      gpuOf(s),
+		Name:    s.Name,
+		Labels:  labels(s, region, shared.image),
+		Choices: map[string][]string{LabelAKSMode: {"user", "system"}},
+		GPU:     gpuOf(s),
 	}
-	t.Overhead = overheadOf(s, t.Capacity)
 	if len(s.UltraSSDZones) > 0 {
 		t.Choices[LabelSKUUltraSSD] = []string{"false", "true"}
 	} else {
@@ -154,18 +179,18 @@ func instanceType(s *SKU, region Region, class *nodeclass.NodeClass, shared offe
 		t.VolumeSlots = map[string]int{AzureDiskCSIDriver: int(s.MaxDataDisks)}
 	}
 	for _, zone := range append(slices.Clone(s.Zones), "") {
-		t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.OnDemand, shared))
+		t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.OnDemand, shared.labels))
 		if s.SpotCapable {
-			t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.Spot, shared))
+			t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.Spot, shared.labels))
 		}
 	}
 	return t
 }
 
-func labels(s *SKU, region Region, class *nodeclass.NodeClass) map[string]string {
+func labels(s *SKU, region Region, on image) map[string]string {
 	cpu, memory := strconv.FormatInt(s.VCPUs, 10), strconv.FormatInt(int64(s.MemoryGiB*1024), 10)
 	osSKU := "Ubuntu"
-	if class.ImageFamily == "AzureLinux" {
+	if on.azureLinux {
 		osSKU = "AzureLinux"
 	}
 	l := map[string]string{
@@ -195,7 +220,7 @@ func labels(s *SKU, region Region, class *nodeclass.NodeClass) map[string]string
 	if s.EphemeralDisk.GB > 0 {
 		l[LabelSKUEphemeralGB] = strconv.FormatInt(s.EphemeralDisk.GB, 10)
 	}
-	if class.FIPS {
+	if on.fips {
 		l[LabelAKSFIPS] = "true"
 	}
 	for k, v := range region.Labels {

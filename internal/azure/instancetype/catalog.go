@@ -117,6 +117,8 @@ type Catalog struct {
 	skus     []SKU
 	revision uint64
 	kinds    map[string]*kept
+	// images are the instance types that node classes share.
+	images map[image]*ofImage
 }
 
 // kept is what is remembered for one kind of node class.
@@ -129,7 +131,7 @@ type kept struct {
 
 // New returns a catalogue without sizes; SetSKUs fills it.
 func New(region Region, market Market) *Catalog {
-	return &Catalog{region: region, market: market, kinds: map[string]*kept{}}
+	return &Catalog{region: region, market: market, kinds: map[string]*kept{}, images: map[image]*ofImage{}}
 }
 
 // SetSKUs replaces the sizes of the region. The catalogue keeps the slice.
@@ -139,6 +141,7 @@ func (c *Catalog) SetSKUs(skus []SKU) {
 	defer c.mu.Unlock()
 	c.skus, c.revision = skus, c.revision+1
 	clear(c.kinds)
+	clear(c.images)
 }
 
 // SKU finds the facts of any size of the region, whether a node class may use
@@ -179,7 +182,7 @@ func (c *Catalog) For(class *nodeclass.NodeClass) *Built {
 	k := c.kinds[key]
 	if k == nil {
 		k = &kept{skus: map[string]*SKU{}}
-		k.entries, k.excluded = buildStatic(c.skus, c.region, class)
+		k.entries, k.excluded = buildStatic(c.skus, c.region, class, c.ofImage(imageOf(class)))
 		for _, e := range k.entries {
 			k.skus[e.sku.Name] = e.sku
 		}
@@ -189,6 +192,14 @@ func (c *Catalog) For(class *nodeclass.NodeClass) *Built {
 		k.built = &Built{Revision: now, Kind: key, Excluded: k.excluded, skus: k.skus, Catalog: c.overlay(k)}
 	}
 	return k.built
+}
+
+// ofImage are the instance types with an image, laid out as far as classes have used them.
+func (c *Catalog) ofImage(of image) *ofImage {
+	if c.images[of] == nil {
+		c.images[of] = &ofImage{image: of, types: make([]model.InstanceType, len(c.skus)), labels: offeringLabels{}}
+	}
+	return c.images[of]
 }
 
 // overlay lays prices and availability over the static part. What has not changed since
