@@ -106,7 +106,8 @@ func ofCluster(others string) []Kind {
 	}
 	class := func(i, disk int) string {
 		name := fmt.Sprintf("c%d", i)
-		of := object("karpenter.azure.com/v1beta1", "AKSNodeClass", fmt.Sprintf(`"name":"%s"`, name), fmt.Sprintf(`"spec":{"osDiskSizeGB":%d}`, disk))
+		spec := fmt.Sprintf(`"spec":{"osDiskSizeGB":%d}`, disk)
+		of := object("karpenter.azure.com/v1beta1", "AKSNodeClass", fmt.Sprintf(`"name":"%s"`, name), spec)
 		return of + separator + pool(name, name, "", "")
 	}
 	shared := `{"key":"tenant","operator":"Exists"}`
