@@ -29,6 +29,7 @@ type Lab struct {
 	versions  versions
 	emulation *emulation
 	env       Environment
+	held      heldPorts
 	log       *slog.Logger
 	board     *board
 	spawner   *spawner
@@ -87,6 +88,7 @@ func (l *Lab) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer l.held.releaseAll()
 	ca, err := l.prepare(previous)
 	if err != nil {
 		return err
@@ -207,7 +209,7 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 	if err := l.layout.rotateLogs(); err != nil {
 		return nil, err
 	}
-	ports, err := choosePorts(l.cfg.Ports, previous.Ports)
+	ports, err := l.held.hold(l.cfg.Ports, previous.Ports)
 	if err != nil {
 		return nil, err
 	}

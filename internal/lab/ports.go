@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // Ports are taken from below the range that systems use for outgoing
@@ -48,6 +49,63 @@ func choosePorts(wanted, previous map[string]int) (map[string]int, error) {
 		taken[port] = name
 	}
 	return chosen, nil
+}
+
+// heldPorts keeps other labs from ports until their components listen on them, which may be seconds
+// later. The zero value holds none.
+type heldPorts struct {
+	mu sync.Mutex
+	// by is what listens on a component's port in its place; mu guards it.
+	by map[string]net.Listener
+}
+
+// hold chooses ports as [choosePorts] does and holds those of the components.
+func (h *heldPorts) hold(wanted, previous map[string]int) (map[string]int, error) {
+	const tries = 10
+	for try := 1; ; try++ {
+		ports, err := choosePorts(wanted, previous)
+		if err != nil {
+			return nil, err
+		}
+		if err = h.listen(ports); err == nil {
+			return ports, nil
+		}
+		h.releaseAll()
+		if try == tries {
+			return nil, err
+		}
+	}
+}
+
+func (h *heldPorts) listen(ports map[string]int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.by = map[string]net.Listener{}
+	for _, name := range components() {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[name])))
+		if err != nil {
+			return fmt.Errorf("port for %s: %w", name, err)
+		}
+		h.by[name] = l
+	}
+	return nil
+}
+
+// release leaves the port to a component that is about to start.
+func (h *heldPorts) release(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.by[name]; l != nil {
+		_ = l.Close() // it has no connections
+		delete(h.by, name)
+	}
+}
+
+// releaseAll is release for all components.
+func (h *heldPorts) releaseAll() {
+	for _, name := range components() {
+		h.release(name)
+	}
 }
 
 // fixedPorts says which component wants each port that is not 0. Two that want the same

@@ -65,3 +65,29 @@ func TestFixedPortInUseIsRefused(t *testing.T) {
 		t.Errorf("error = %v, want one that names a and b", err)
 	}
 }
+
+func TestPortsAreHeldUntilComponentsStart(t *testing.T) {
+	var one, other heldPorts
+	defer one.releaseAll()
+	defer other.releaseAll()
+	first, err := one.hold(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := other.hold(nil, first) // the ports of the one, if they are free
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range components() {
+		if first[name] == second[name] {
+			t.Errorf("%s has port %d in both labs", name, first[name])
+		}
+	}
+	one.release(APIServer)
+	if !free(first[APIServer]) || free(first[ControllerManager]) {
+		t.Error("the port that was released is free, and no other")
+	}
+	if _, err := other.hold(map[string]int{APIServer: first[ControllerManager]}, nil); err == nil {
+		t.Error("a fixed port is taken from the lab that holds it")
+	}
+}

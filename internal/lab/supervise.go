@@ -90,6 +90,7 @@ func (l *Lab) bring(ctx context.Context, fail context.CancelCauseFunc, parts []p
 	began := time.Now()
 	keepers := make([]*kept, len(parts))
 	for i, p := range parts {
+		l.held.release(p.name)
 		keepers[i] = l.keep(p, fail)
 	}
 	for _, k := range keepers {
