@@ -201,7 +201,7 @@ bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries
 	@$(GO) run ./bench/cmd/worst $(WORST)
 
 .PHONY: bench-inputs
-bench-inputs: build ## Time and memory of nap plan for files of 1.5 MB of many kinds (3 minutes); INPUTS='-write docs/scale.md' for the page, '-only tenants' for less.
+bench-inputs: build ## Time and memory of nap plan for files of 1.5 MB of many kinds (a minute); INPUTS='-write docs/scale.md' for the page, '-only tenants' for less.
 	@$(GO) run ./bench/cmd/inputs $(INPUTS)
 
 .PHONY: scale-memory
