@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 )
 
 // CapacityIndex answers which options have at least a given amount of a dimension for
@@ -17,7 +18,12 @@ type CapacityIndex struct {
 	// levels are the sorted amounts of all options, per dimension, sorted when they are asked
 	// for: of most dimensions pods ask for nothing. They are nil where the space has no options.
 	levels []func() *Levels
+	// asked counts questions per dimension: few are answered sooner without levels.
+	asked []atomic.Int32
 }
+
+// fewQuestions is how many questions about a dimension take less than to sort its amounts.
+const fewQuestions = 4
 
 // Run is a stretch of options of one pool with the same net capacity.
 type Run struct {
@@ -64,7 +70,7 @@ func newCapacityIndex(runs []Run, dims int) CapacityIndex {
 	}
 	end := runs[len(runs)-1].End
 	index := CapacityIndex{Runs: runs} // the index itself is copied
-	x.levels = make([]func() *Levels, dims)
+	x.levels, x.asked = make([]func() *Levels, dims), make([]atomic.Int32, dims)
 	for d := range x.levels {
 		x.levels[d] = sync.OnceValue(func() *Levels { return index.NewLevels(d, 0, end) })
 	}
@@ -74,8 +80,24 @@ func newCapacityIndex(runs []Run, dims int) CapacityIndex {
 // keepAtLeast drops from a set of all options those that have less than an amount of
 // one dimension for pods.
 func (x *CapacityIndex) keepAtLeast(set Set, dim int, amount int64) {
-	if len(x.levels) > 0 {
+	switch {
+	case len(x.levels) == 0:
+	case x.asked[dim].Add(1) <= fewQuestions:
+		x.Keep(set, 0, 0, x.Runs[len(x.Runs)-1].End, dim, amount)
+	default:
 		x.levels[dim]().Keep(set, amount)
+	}
+}
+
+// Keep drops from a set those of the options in [first, end) that have less than an amount of a
+// dimension. The set holds the words of the space's sets from word from on. It asks each run;
+// [Levels] are faster for many questions. Precondition: the range consists of whole runs and is not
+// empty.
+func (x *CapacityIndex) Keep(set Set, from, first, end, dim int, amount int64) {
+	for _, r := range x.Runs[x.runOf(first) : x.runOf(end-1)+1] {
+		if r.Net[dim] < amount {
+			set.RemoveRange(r.First-64*from, r.End-64*from)
+		}
 	}
 }
 

@@ -81,6 +81,15 @@ func TestLevelsKeepOptionsWithEnoughResources(t *testing.T) {
 		kept := NewSet(len(options))
 		kept.AddRange(first, len(options))
 		l.Keep(kept[l.From:], amount)
+		byRuns := NewSet(len(options))
+		byRuns.AddRange(first, len(options))
+		x.Keep(byRuns[l.From:], l.From, first, len(options), 0, amount)
+		if !slices.Equal(byRuns, kept) {
+			rt.Fatalf("%v by runs and %v by levels", byRuns, kept)
+		}
+		for range rapid.IntRange(0, 2*fewQuestions).Draw(rt, "questions before") {
+			x.keepAtLeast(Full(len(options)), 0, amount)
+		}
 		all := Full(len(options))
 		x.keepAtLeast(all, 0, amount)
 		for o := range options {
