@@ -70,31 +70,31 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 // solveAll plans all parts, of those that differ in names alone one for all where that can be.
 func (d *divided) solveAll() {
 	alike := decompose.FindAlike(d.problem, d.parts)
-	var left []int
-	for i := range d.parts {
-		if alike.First(i) == i {
-			left = append(left, i)
+	d.solveEach(func(i int) bool { return alike.First(i) == i })
+	for i, plan := range d.plans {
+		if plan == nil {
+			d.plans[i] = alike.Plan(i, d.plans[alike.First(i)])
 		}
 	}
-	for range 2 {
-		concurrent.Each(len(left), func(k int) {
-			i := left[k]
-			d.plans[i] = d.solve(&d.parts[i], i)
-			d.lists.share(d.plans[i])
-		})
-		left = left[:0]
-		for i := range d.parts {
-			if d.plans[i] == nil {
-				d.plans[i] = alike.Plan(i, d.plans[alike.First(i)])
-			}
-			if d.plans[i] == nil {
-				left = append(left, i)
-			}
-		}
-	}
+	d.solveEach(func(i int) bool { return d.plans[i] == nil })
 	for i, plan := range d.plans {
 		d.records[i] = plan.Stats.Replay
 	}
+}
+
+// solveEach plans those of the parts that are wanted, by number, several at the same time.
+func (d *divided) solveEach(wanted func(i int) bool) {
+	var which []int
+	for i := range d.parts {
+		if wanted(i) {
+			which = append(which, i)
+		}
+	}
+	concurrent.Each(len(which), func(k int) {
+		i := which[k]
+		d.plans[i] = d.solve(&d.parts[i], i)
+		d.lists.share(d.plans[i])
+	})
 }
 
 // solve plans a part, as the record with a number says where there is one.

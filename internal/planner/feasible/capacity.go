@@ -15,15 +15,9 @@ type CapacityIndex struct {
 	// Runs are the stretches of options of equal size, ascending. Together they are
 	// all options; a run never crosses the border of two pools.
 	Runs []Run
-	// levels are the sorted amounts of all options, per dimension, sorted when they are asked
-	// for: of most dimensions pods ask for nothing. They are nil where the space has no options.
-	levels []func() *Levels
-	// asked counts questions per dimension: few are answered sooner without levels.
-	asked []atomic.Int32
+	// levels are those of all options, per dimension, nil where the space has no options.
+	levels []*Levels
 }
-
-// fewQuestions is how many questions about a dimension take less than to sort its amounts.
-const fewQuestions = 4
 
 // Run is a stretch of options of one pool with the same net capacity.
 type Run struct {
@@ -33,8 +27,8 @@ type Run struct {
 	Net []int64
 }
 
-// runner groups options into runs, in their order. It exists while a space is compiled.
-type runner struct {
+// runBuilder groups options into runs, in their order. It exists while a space is compiled.
+type runBuilder struct {
 	// runs are those so far.
 	runs []Run
 	// cells are storage for vectors, yet to be laid out.
@@ -46,7 +40,7 @@ const runsAtOnce = 64
 
 // add takes the next option, which offers net to pods, and returns the number of its run. A pool's
 // first option begins a run. Net is copied.
-func (r *runner) add(option int, net []int64, begins bool) int32 {
+func (r *runBuilder) add(option int, net []int64, begins bool) int32 {
 	last := len(r.runs) - 1
 	if !begins && slices.Equal(r.runs[last].Net, net) {
 		r.runs[last].End = option + 1
@@ -62,17 +56,13 @@ func (r *runner) add(option int, net []int64, begins bool) int32 {
 	return int32(last + 1)
 }
 
-// newCapacityIndex is of options that are grouped into runs, which are sorted by dimensions later.
+// newCapacityIndex is of options that are grouped into runs.
 func newCapacityIndex(runs []Run, dims int) CapacityIndex {
 	x := CapacityIndex{Runs: runs}
-	if len(runs) == 0 {
-		return x
-	}
-	end := runs[len(runs)-1].End
-	index := CapacityIndex{Runs: runs} // the index itself is copied
-	x.levels, x.asked = make([]func() *Levels, dims), make([]atomic.Int32, dims)
-	for d := range x.levels {
-		x.levels[d] = sync.OnceValue(func() *Levels { return index.NewLevels(d, 0, end) })
+	if len(runs) > 0 {
+		for d := range dims {
+			x.levels = append(x.levels, x.NewLevels(d, 0, runs[len(runs)-1].End))
+		}
 	}
 	return x
 }
@@ -80,24 +70,8 @@ func newCapacityIndex(runs []Run, dims int) CapacityIndex {
 // keepAtLeast drops from a set of all options those that have less than an amount of
 // one dimension for pods.
 func (x *CapacityIndex) keepAtLeast(set Set, dim int, amount int64) {
-	switch {
-	case len(x.levels) == 0:
-	case x.asked[dim].Add(1) <= fewQuestions:
-		x.Keep(set, 0, 0, x.Runs[len(x.Runs)-1].End, dim, amount)
-	default:
-		x.levels[dim]().Keep(set, amount)
-	}
-}
-
-// Keep drops from a set those of the options in [first, end) that have less than an amount of a
-// dimension. The set holds the words of the space's sets from word from on. It asks each run;
-// [Levels] are faster for many questions. Precondition: the range consists of whole runs and is not
-// empty.
-func (x *CapacityIndex) Keep(set Set, from, first, end, dim int, amount int64) {
-	for _, r := range x.Runs[x.runOf(first) : x.runOf(end-1)+1] {
-		if r.Net[dim] < amount {
-			set.RemoveRange(r.First-64*from, r.End-64*from)
-		}
+	if len(x.levels) > 0 {
+		x.levels[dim].Keep(set, amount)
 	}
 }
 
@@ -108,16 +82,31 @@ func (x *CapacityIndex) runOf(option int) int {
 
 // Levels answer which of some options have at least a given amount of one dimension.
 // Their sets hold only the words of the space's sets from word From on in which
-// those options are.
+// those options are. The first few questions are put to each run; then the amounts are sorted:
+// of most dimensions pods ask for little, and small problems ask for it once. Any number of
+// goroutines may use them.
 type Levels struct {
 	// From is the first word of a set of the space that concerns these options.
 	From int
+	// runs are those of the options, dim is the dimension.
+	runs []Run
+	dim  int
+	// asked counts questions, and sorted is what answers them after the first few.
+	asked  atomic.Int32
+	sorted func() *sortedLevels
+}
+
+// fewQuestions is how many questions take less than to sort the amounts.
+const fewQuestions = 4
+
+// sortedLevels are the runs of options by what they have.
+type sortedLevels struct {
 	// steps are the runs of options, ascending by what they have.
 	steps []step
 	// sets[i] are the options from step i*stride on.
 	sets []Set
 	// stride is how many steps lie between two sets: the more, the less memory, and
-	// the more runs Keep takes out one by one.
+	// the more runs keep takes out one by one.
 	stride int
 }
 
@@ -137,42 +126,61 @@ const (
 	maxLevels = 1 << 17
 )
 
-// NewLevels sorts the options in [first, end) by a dimension. Precondition: the range
+// NewLevels are those of the options in [first, end) by a dimension. Precondition: the range
 // consists of whole runs and is not empty.
 func (x *CapacityIndex) NewLevels(dim, first, end int) *Levels {
-	runs := x.Runs[x.runOf(first) : x.runOf(end-1)+1]
-	l := &Levels{From: first / 64, steps: make([]step, 0, len(runs))}
-	for i := range runs {
-		r := &runs[i]
-		l.steps = append(l.steps, step{r.Net[dim], r.First - 64*l.From, r.End - 64*l.From})
-	}
-	slices.SortFunc(l.steps, func(x, y step) int { return cmp.Compare(x.amount, y.amount) })
-	words := (end+63)/64 - l.From
-	l.stride = max(minStride, len(l.steps)*words/maxLevels)
-	l.sets = make([]Set, (len(l.steps)+l.stride-1)/l.stride)
-	set, cells := make(Set, words), make(Set, words*len(l.sets))
-	for i := len(l.steps) - 1; i >= 0; i-- {
-		set.AddRange(l.steps[i].first, l.steps[i].end)
-		if at := i / l.stride; i%l.stride == 0 {
-			l.sets[at] = cells[words*at : words*(at+1)]
-			copy(l.sets[at], set)
-		}
-	}
+	l := &Levels{From: first / 64, runs: x.Runs[x.runOf(first) : x.runOf(end-1)+1], dim: dim}
+	l.sorted = sync.OnceValue(l.sort)
 	return l
 }
 
 // Keep drops from a set, of the same words, the options that have less.
 func (l *Levels) Keep(set Set, amount int64) {
-	least, _ := slices.BinarySearchFunc(l.steps, amount, func(s step, amount int64) int { return cmp.Compare(s.amount, amount) })
-	if least == len(l.steps) {
+	if l.asked.Add(1) > fewQuestions {
+		l.sorted().keep(set, amount)
+		return
+	}
+	for i := range l.runs {
+		if r := &l.runs[i]; r.Net[l.dim] < amount {
+			set.RemoveRange(r.First-64*l.From, r.End-64*l.From)
+		}
+	}
+}
+
+// sort sorts the runs by what they have.
+func (l *Levels) sort() *sortedLevels {
+	s := &sortedLevels{steps: make([]step, 0, len(l.runs))}
+	for i := range l.runs {
+		r := &l.runs[i]
+		s.steps = append(s.steps, step{r.Net[l.dim], r.First - 64*l.From, r.End - 64*l.From})
+	}
+	slices.SortFunc(s.steps, func(x, y step) int { return cmp.Compare(x.amount, y.amount) })
+	words := (l.runs[len(l.runs)-1].End+63)/64 - l.From
+	s.stride = max(minStride, len(s.steps)*words/maxLevels)
+	s.sets = make([]Set, (len(s.steps)+s.stride-1)/s.stride)
+	set, cells := make(Set, words), make(Set, words*len(s.sets))
+	for i := len(s.steps) - 1; i >= 0; i-- {
+		set.AddRange(s.steps[i].first, s.steps[i].end)
+		if at := i / s.stride; i%s.stride == 0 {
+			s.sets[at] = cells[words*at : words*(at+1)]
+			copy(s.sets[at], set)
+		}
+	}
+	return s
+}
+
+// keep drops from a set the options that have less.
+func (s *sortedLevels) keep(set Set, amount int64) {
+	least, _ := slices.BinarySearchFunc(s.steps, amount, func(s step, amount int64) int { return cmp.Compare(s.amount, amount) })
+	if least == len(s.steps) {
 		clear(set)
 		return
 	}
-	at := least / l.stride
+	at := least / s.stride
 	if at > 0 {
-		set.And(l.sets[at])
+		set.And(s.sets[at])
 	}
-	for _, s := range l.steps[at*l.stride : least] {
-		set.RemoveRange(s.first, s.end)
+	for _, step := range s.steps[at*s.stride : least] {
+		set.RemoveRange(step.first, step.end)
 	}
 }

@@ -25,7 +25,7 @@ type compiler struct {
 	// are known once addDaemons has run.
 	options []Option
 	pools   []Pool
-	runs    runner
+	runs    runBuilder
 	// tiers is how many different weights the pools so far have.
 	tiers int
 	// daemonSets are the combinations of daemons found so far.

@@ -198,13 +198,18 @@ func (c *Constraint) counted(s *Space, pod *Pod, pass Set) []Set {
 // Tolerating returns the options of pools whose taints the pods tolerate; with
 // soft, PreferNoSchedule taints repel too.
 func (s *Space) Tolerating(tolerations []model.Toleration, soft bool) Set {
-	out := NewSet(len(s.Options))
+	out := Full(len(s.Options))
+	s.keepTolerating(out, tolerations, soft)
+	return out
+}
+
+// keepTolerating keeps the options of [Space.Tolerating].
+func (s *Space) keepTolerating(left Set, tolerations []model.Toleration, soft bool) {
 	for _, p := range s.Pools {
-		if tolerates(s.Problem.Pools[p.Index].Taints, tolerations, soft) {
-			out.AddRange(p.First, p.End)
+		if !tolerates(s.Problem.Pools[p.Index].Taints, tolerations, soft) {
+			left.RemoveRange(p.First, p.End)
 		}
 	}
-	return out
 }
 
 // NodesTolerating is Tolerating for existing nodes.

@@ -40,14 +40,8 @@ func Constraints() []Constraint {
 // PreferNoSchedule taints are preferences and not part of this rule.
 func taints() rule[[]model.Toleration] {
 	return rule[[]model.Toleration]{
-		part: func(pod *Pod) []model.Toleration { return pod.Tolerations },
-		options: func(s *Space, t []model.Toleration, left Set) {
-			for _, p := range s.Pools {
-				if !tolerates(s.Problem.Pools[p.Index].Taints, t, false) {
-					left.RemoveRange(p.First, p.End)
-				}
-			}
-		},
+		part:    func(pod *Pod) []model.Toleration { return pod.Tolerations },
+		options: func(s *Space, t []model.Toleration, left Set) { s.keepTolerating(left, t, false) },
 		nodes:   func(s *Space, t []model.Toleration, left Set) { left.And(s.NodesTolerating(t, false)) },
 		changes: (*Space).tolerationsMissing,
 		figures: func(at Candidate, t []model.Toleration) Miss {

@@ -14,9 +14,6 @@ import (
 // not say: Karpenter's limit.
 const upstreamTypes = 600
 
-// fewQuestions is how many nodes' pods are compared with each size before sizes are sorted.
-const fewQuestions = 4
-
 // poolIndex holds what one pool can buy, indexed so that questions about nodes are
 // answered for all its options at once. Its sets hold only those words of the space's
 // sets in which the pool has options.
@@ -28,9 +25,8 @@ type poolIndex struct {
 	// order lists the options, cheapest first.
 	order []int
 	// levels answer, by dimension, which options have at least so much of it. They are
-	// built after a few questions, which asked counts.
+	// built when they are asked for.
 	levels []*feasible.Levels
-	asked  int
 	// alike are the options with one value of a label, built when asked for.
 	alike map[keyValue]feasible.Set
 	// choices are the answers so far, by a hash of their sets.
@@ -108,12 +104,7 @@ func (p *poolIndex) has(set feasible.Set, option int) bool { return set.Has(opti
 
 // keepHolding keeps the options that have room for all that is used.
 func (p *poolIndex) keepHolding(set feasible.Set, used []int64) {
-	p.asked++
 	for d, v := range used {
-		if p.asked <= fewQuestions {
-			p.in.Space.Capacity.Keep(set, p.from, p.pool.First, p.pool.End, d, v)
-			continue
-		}
 		if p.levels[d] == nil {
 			p.levels[d] = p.in.Space.Capacity.NewLevels(d, p.pool.First, p.pool.End)
 		}
