@@ -37,21 +37,30 @@ func (o *Objects) Add(object client.Object) { o.distinct = append(o.distinct, ob
 func (o *Objects) addReplicas(first *corev1.Pod, others podReplicas) {
 	o.Add(first)
 	if len(others.names) > 0 {
-		if o.replicas == nil {
-			o.replicas = map[int]podReplicas{}
-		}
-		o.replicas[len(o.distinct)-1] = others
+		o.replicate(others)
 	}
+}
+
+// replicate says which replicas the last object has, a pod.
+func (o *Objects) replicate(of podReplicas) {
+	if o.replicas == nil {
+		o.replicas = map[int]podReplicas{}
+	}
+	o.replicas[len(o.distinct)-1] = of
 }
 
 // Append adds the objects of another list.
 func (o *Objects) Append(more Objects) {
-	for i, object := range more.distinct {
-		if of, are := more.replicas[i]; are {
-			o.addReplicas(object.(*corev1.Pod), of)
-		} else {
-			o.Add(object)
-		}
+	for i := range more.distinct {
+		o.addFrom(more, i)
+	}
+}
+
+// addFrom adds one of the distinct objects of another list, with its replicas.
+func (o *Objects) addFrom(other Objects, i int) {
+	o.Add(other.distinct[i])
+	if of, are := other.replicas[i]; are {
+		o.replicate(of)
 	}
 }
 
@@ -59,13 +68,8 @@ func (o *Objects) Append(more Objects) {
 func (o *Objects) delete(which func(client.Object) bool) {
 	var left Objects
 	for i, object := range o.distinct {
-		if which(object) {
-			continue
-		}
-		if of, are := o.replicas[i]; are {
-			left.addReplicas(object.(*corev1.Pod), of)
-		} else {
-			left.Add(object)
+		if !which(object) {
+			left.addFrom(*o, i)
 		}
 	}
 	*o = left
@@ -75,8 +79,7 @@ func (o *Objects) delete(which func(client.Object) bool) {
 // do not change it.
 func (o Objects) Distinct() []client.Object { return o.distinct }
 
-// Counted are the objects of [Objects.Distinct], with how many there are that differ from each in
-// nothing but its name.
+// Counted are the objects of [Objects.Distinct], and how many each stands for.
 func (o Objects) Counted() iter.Seq2[client.Object, int] {
 	return func(yield func(client.Object, int) bool) {
 		for i, object := range o.distinct {

@@ -122,9 +122,9 @@ func imageOf(class *nodeclass.NodeClass) image {
 	return image{class.ImageFamily == "AzureLinux", class.FIPS}
 }
 
-// ofImage are the instance types of a region for node classes with one kind of image, without what
+// sharedTypes are the instance types of a region for node classes with one kind of image, without what
 // the size of the disk and the number of pods decide: their catalogues share all of it.
-type ofImage struct {
+type sharedTypes struct {
 	image image
 	// types are by index of the size, without a name where no class has used the size yet.
 	types  []model.InstanceType
@@ -132,7 +132,7 @@ type ofImage struct {
 }
 
 // buildStatic lays out every size that the class may use, by name. Shared has its image.
-func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass, shared *ofImage) ([]entry, []Exclusion) {
+func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass, shared *sharedTypes) ([]entry, []Exclusion) {
 	var entries []entry
 	var excluded []Exclusion
 	for i := range skus {
@@ -163,7 +163,7 @@ func maxPodsOf(class *nodeclass.NodeClass, region Region) int64 {
 }
 
 // instanceType is a size with an image, without capacity and overhead.
-func instanceType(s *SKU, region Region, shared *ofImage) model.InstanceType {
+func instanceType(s *SKU, region Region, shared *sharedTypes) model.InstanceType {
 	t := model.InstanceType{
 		Name:    s.Name,
 		Labels:  labels(s, region, shared.image),

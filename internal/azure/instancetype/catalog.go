@@ -118,7 +118,7 @@ type Catalog struct {
 	revision uint64
 	kinds    map[string]*kept
 	// images are the instance types that node classes share.
-	images map[image]*ofImage
+	images map[image]*sharedTypes
 }
 
 // kept is what is remembered for one kind of node class.
@@ -131,7 +131,7 @@ type kept struct {
 
 // New returns a catalogue without sizes; SetSKUs fills it.
 func New(region Region, market Market) *Catalog {
-	return &Catalog{region: region, market: market, kinds: map[string]*kept{}, images: map[image]*ofImage{}}
+	return &Catalog{region: region, market: market, kinds: map[string]*kept{}, images: map[image]*sharedTypes{}}
 }
 
 // SetSKUs replaces the sizes of the region. The catalogue keeps the slice.
@@ -182,7 +182,7 @@ func (c *Catalog) For(class *nodeclass.NodeClass) *Built {
 	k := c.kinds[key]
 	if k == nil {
 		k = &kept{skus: map[string]*SKU{}}
-		k.entries, k.excluded = buildStatic(c.skus, c.region, class, c.ofImage(imageOf(class)))
+		k.entries, k.excluded = buildStatic(c.skus, c.region, class, c.sharedFor(imageOf(class)))
 		for _, e := range k.entries {
 			k.skus[e.sku.Name] = e.sku
 		}
@@ -194,10 +194,10 @@ func (c *Catalog) For(class *nodeclass.NodeClass) *Built {
 	return k.built
 }
 
-// ofImage are the instance types with an image, laid out as far as classes have used them.
-func (c *Catalog) ofImage(of image) *ofImage {
+// sharedFor are the instance types with an image, laid out as far as classes have used them.
+func (c *Catalog) sharedFor(of image) *sharedTypes {
 	if c.images[of] == nil {
-		c.images[of] = &ofImage{image: of, types: make([]model.InstanceType, len(c.skus)), labels: offeringLabels{}}
+		c.images[of] = &sharedTypes{image: of, types: make([]model.InstanceType, len(c.skus)), labels: offeringLabels{}}
 	}
 	return c.images[of]
 }

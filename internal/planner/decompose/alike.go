@@ -101,7 +101,7 @@ func newNames(p *model.Problem, cloud *noderules.CloudLabels) *ownNames {
 			return key != taintValues && key != model.LabelNodePool && cloud.Decides(&p.Pools[i], key)
 		})
 	}
-	compares := func(rs model.Requirements) {
+	compared := func(rs model.Requirements) model.Requirements {
 		for i := range rs {
 			switch rs[i].Operator {
 			case model.In, model.NotIn, model.Exists, model.DoesNotExist:
@@ -109,42 +109,48 @@ func newNames(p *model.Problem, cloud *noderules.CloudLabels) *ownNames {
 				delete(n.numbers, rs[i].Key)
 			}
 		}
+		return rs
 	}
-	each(p, compares, func(ts []model.Toleration) {
+	withRules(p, compared, func(ts []model.Toleration) []model.Toleration {
 		if slices.ContainsFunc(ts, func(t model.Toleration) bool { return t.Compare != "" }) {
 			delete(n.numbers, taintValues)
 		}
+		return ts
 	})
 	return n
 }
 
-// each calls requirements with all requirements on labels of nodes in a problem, and tolerations
-// with all tolerations. They are in an order that does not depend on names.
-func each(p *model.Problem, requirements func(model.Requirements), tolerations func([]model.Toleration)) {
-	lists := func(alternatives []model.Requirements) {
-		for _, rs := range alternatives {
-			requirements(rs)
+// withRules are the NodePools and classes of a problem with other requirements on labels of nodes,
+// and other tolerations, of which it comes to all in an order that does not depend on names.
+func withRules(p *model.Problem, requirements func(model.Requirements) model.Requirements,
+	tolerations func([]model.Toleration) []model.Toleration) (pools []model.Pool, classes []model.PodClass) {
+	lists := func(alternatives []model.Requirements) []model.Requirements {
+		out := slices.Clone(alternatives)
+		for i := range out {
+			out[i] = requirements(out[i])
+		}
+		return out
+	}
+	pools, classes = slices.Clone(p.Pools), slices.Clone(p.Classes)
+	for i := range pools {
+		pool := &pools[i]
+		pool.Requirements, pool.Daemons = requirements(pool.Requirements), slices.Clone(pool.Daemons)
+		for k := range pool.Daemons {
+			d := &pool.Daemons[k]
+			d.Requirements, d.Tolerations = lists(d.Requirements), tolerations(d.Tolerations)
 		}
 	}
-	for i := range p.Pools {
-		pool := &p.Pools[i]
-		requirements(pool.Requirements)
-		for d := range pool.Daemons {
-			lists(pool.Daemons[d].Requirements)
-			tolerations(pool.Daemons[d].Tolerations)
+	for i := range classes {
+		c := &classes[i]
+		c.NodeRequirements, c.NodeAlternatives = requirements(c.NodeRequirements), lists(c.NodeAlternatives)
+		c.NodePreferences = slices.Clone(c.NodePreferences)
+		for k := range c.NodePreferences {
+			c.NodePreferences[k].Requirements = requirements(c.NodePreferences[k].Requirements)
 		}
+		c.VolumeAlternatives, c.Devices = lists(c.VolumeAlternatives), requirements(c.Devices)
+		c.Tolerations = tolerations(c.Tolerations)
 	}
-	for i := range p.Classes {
-		c := &p.Classes[i]
-		requirements(c.NodeRequirements)
-		lists(c.NodeAlternatives)
-		for _, pref := range c.NodePreferences {
-			requirements(pref.Requirements)
-		}
-		lists(c.VolumeAlternatives)
-		requirements(c.Devices)
-		tolerations(c.Tolerations)
-	}
+	return pools, classes
 }
 
 // number is what stands for a value of a label.
@@ -175,11 +181,12 @@ type likeness struct {
 // key is a text of a problem's likeness.
 func (n *ownNames) key(p *model.Problem) []byte {
 	l := likeness{}
-	for i := range p.Pools {
-		l.pools = append(l.pools, n.pool(&p.Pools[i]))
+	l.pools, l.classes = withRules(p, n.requirements, n.tolerations)
+	for i := range l.pools {
+		n.rename(&l.pools[i])
 	}
-	for i := range p.Classes {
-		l.classes = append(l.classes, n.class(&p.Classes[i]))
+	for i := range l.classes {
+		anonymize(&l.classes[i])
 		l.pods = append(l.pods, len(p.Classes[i].Pods))
 		var selected [][]int
 		eachTerm(&p.Classes[i], func(t *model.AffinityTerm) {
@@ -196,46 +203,28 @@ func (n *ownNames) key(p *model.Problem) []byte {
 	return model.AppendKey(nil, &l)
 }
 
-// pool is a NodePool with numbers for names.
-func (n *ownNames) pool(from *model.Pool) model.Pool {
-	out := *from
-	out.Name = n.number(model.LabelNodePool, from.Name)
-	out.Requirements = n.requirements(from.Requirements)
-	out.Labels = maps.Clone(from.Labels)
-	for _, key := range slices.Sorted(maps.Keys(out.Labels)) {
-		out.Labels[key] = n.number(key, out.Labels[key])
+// rename gives a NodePool numbers for its name, labels and taints.
+func (n *ownNames) rename(pool *model.Pool) {
+	pool.Name = n.number(model.LabelNodePool, pool.Name)
+	pool.Labels = maps.Clone(pool.Labels)
+	for _, key := range slices.Sorted(maps.Keys(pool.Labels)) {
+		pool.Labels[key] = n.number(key, pool.Labels[key])
 	}
-	out.Taints, out.StartupTaints = n.taints(from.Taints), n.taints(from.StartupTaints)
-	out.Daemons = slices.Clone(from.Daemons)
-	for i := range out.Daemons {
-		d := &out.Daemons[i]
-		d.Requirements, d.Tolerations = n.lists(d.Requirements), n.tolerations(d.Tolerations)
-	}
-	return out
+	pool.Taints, pool.StartupTaints = n.taints(pool.Taints), n.taints(pool.StartupTaints)
 }
 
-// class is a class of pods with numbers for names, and without what says which pods they are and
-// which its terms select.
-func (n *ownNames) class(from *model.PodClass) model.PodClass {
-	out := *from
-	out.Pods, out.Owner, out.Namespace, out.Labels = nil, "", "", nil
-	out.NodeRequirements, out.NodeAlternatives = n.requirements(from.NodeRequirements), n.lists(from.NodeAlternatives)
-	out.NodePreferences = slices.Clone(from.NodePreferences)
-	for i := range out.NodePreferences {
-		out.NodePreferences[i].Requirements = n.requirements(out.NodePreferences[i].Requirements)
+// anonymize takes from a class what says which pods they are and which its terms select.
+func anonymize(c *model.PodClass) {
+	c.Pods, c.Owner, c.Namespace, c.Labels = nil, "", "", nil
+	c.Spread = slices.Clone(c.Spread)
+	for i := range c.Spread {
+		c.Spread[i].Selector = nil
 	}
-	out.VolumeAlternatives, out.Devices = n.lists(from.VolumeAlternatives), n.requirements(from.Devices)
-	out.Tolerations = n.tolerations(from.Tolerations)
-	out.Spread = slices.Clone(from.Spread)
-	for i := range out.Spread {
-		out.Spread[i].Selector = nil
+	c.Affinity, c.AntiAffinity = withoutSelectors(c.Affinity), withoutSelectors(c.AntiAffinity)
+	c.Preferences = slices.Clone(c.Preferences)
+	for i := range c.Preferences {
+		c.Preferences[i].Term = model.AffinityTerm{TopologyKey: c.Preferences[i].Term.TopologyKey}
 	}
-	out.Affinity, out.AntiAffinity = withoutSelectors(from.Affinity), withoutSelectors(from.AntiAffinity)
-	out.Preferences = slices.Clone(from.Preferences)
-	for i := range out.Preferences {
-		out.Preferences[i].Term = model.AffinityTerm{TopologyKey: out.Preferences[i].Term.TopologyKey}
-	}
-	return out
 }
 
 func withoutSelectors(terms []model.AffinityTerm) []model.AffinityTerm {
@@ -255,14 +244,6 @@ func (n *ownNames) requirements(rs model.Requirements) model.Requirements {
 				out[i].Values[v] = n.number(out[i].Key, value)
 			}
 		}
-	}
-	return out
-}
-
-func (n *ownNames) lists(alternatives []model.Requirements) []model.Requirements {
-	out := slices.Clone(alternatives)
-	for i := range out {
-		out[i] = n.requirements(out[i])
 	}
 	return out
 }
