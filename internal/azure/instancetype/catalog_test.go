@@ -2,6 +2,7 @@ package instancetype
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -481,4 +482,24 @@ func BenchmarkCatalogOf700Sizes(b *testing.B) {
 			c.For(class())
 		}
 	})
+}
+
+// Node classes whose disks differ share what disks do not decide: labels are the same map, and
+// offerings one by one.
+func TestNodeClassesShareWhatDisksDoNotDecide(t *testing.T) {
+	c := newCatalog(&market{price: 10}, sku("Standard_D4s_v5", 4, 16))
+	small, large := class(), class()
+	large.OSDiskSizeGB = 512
+	a, b := c.For(small).Catalog.InstanceTypes[0], c.For(large).Catalog.InstanceTypes[0]
+	if reflect.ValueOf(a.Labels).Pointer() != reflect.ValueOf(b.Labels).Pointer() {
+		t.Error("each class has labels of its own")
+	}
+	if a.Capacity.Get(model.EphemeralStorage) >= b.Capacity.Get(model.EphemeralStorage) {
+		t.Errorf("disks %d and %d", a.Capacity.Get(model.EphemeralStorage), b.Capacity.Get(model.EphemeralStorage))
+	}
+	fips := class()
+	fips.FIPS = true
+	if got := c.For(fips).Catalog.InstanceTypes[0].Labels[LabelAKSFIPS]; got != "true" || a.Labels[LabelAKSFIPS] != "" {
+		t.Errorf("FIPS is %q with it and %q without", got, a.Labels[LabelAKSFIPS])
+	}
 }
