@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
@@ -67,53 +69,68 @@ func solveParts(p *model.Problem, f *portfolio.Portfolio, s sizes) *model.Plan {
 	return plan
 }
 
-// solveAll plans all parts, of those that differ in names alone one for all where that can be.
+// solveAll plans all parts, with numbers in the place of names where that can be: of those that differ
+// in names alone one for all, and others share what is compiled.
 func (d *divided) solveAll() {
 	alike := decompose.FindAlike(d.problem, d.parts)
-	d.solveEach(func(i int) bool { return alike.First(i) == i })
-	for i, plan := range d.plans {
-		if plan == nil {
-			d.plans[i] = alike.Plan(i, d.plans[alike.First(i)])
+	d.solveEach(func(i int) *model.Problem {
+		if alike.First(i) != i {
+			return nil
 		}
+		own := alike.Problem(i, d.parts[i].Problem)
+		d.follow(own, i)
+		return own
+	})
+	numbered := slices.Clone(d.plans)
+	for i := range d.plans {
+		d.plans[i] = alike.Plan(i, numbered[alike.First(i)])
 	}
-	d.solveEach(func(i int) bool { return d.plans[i] == nil })
+	d.solveEach(func(i int) *model.Problem {
+		if d.plans[i] != nil {
+			return nil
+		}
+		own := *d.parts[i].Problem
+		own.Policy.Replay = numbered[alike.First(i)].Stats.Replay
+		return &own
+	})
 	for i, plan := range d.plans {
 		d.records[i] = plan.Stats.Replay
 	}
 }
 
-// solveEach plans those of the parts that are wanted, by number, several at the same time.
-func (d *divided) solveEach(wanted func(i int) bool) {
-	var which []int
-	for i := range d.parts {
-		if wanted(i) {
-			which = append(which, i)
+// solveEach plans parts, by number, by the problems that it is given for them, nil for none, several
+// at the same time.
+func (d *divided) solveEach(problem func(i int) *model.Problem) {
+	concurrent.Each(len(d.parts), func(i int) {
+		if p := problem(i); p != nil {
+			d.plans[i] = d.solve(p)
+			d.lists.share(d.plans[i])
 		}
-	}
-	concurrent.Each(len(which), func(k int) {
-		i := which[k]
-		d.plans[i] = d.solve(&d.parts[i], i)
-		d.lists.share(d.plans[i])
 	})
 }
 
-// solve plans a part, as the record with a number says where there is one.
-func (d *divided) solve(part *decompose.Part, record int) *model.Plan {
-	if replay := d.problem.Policy.Replay; replay != nil {
-		part.Problem.Policy.Replay = nil
-		if record < len(replay.Parts) {
-			part.Problem.Policy.Replay = replay.Parts[record]
-		}
-	}
-	if plan := solveInPhases(part.Problem, d.portfolio, d.sizes, d.catalogs); plan != nil {
+// solve plans the problem of a part.
+func (d *divided) solve(p *model.Problem) *model.Plan {
+	if plan := solveInPhases(p, d.portfolio, d.sizes, d.catalogs); plan != nil {
 		return plan
 	}
-	return solveWhole(part.Problem, d.portfolio, d.catalogs)
+	return solveWhole(p, d.portfolio, d.catalogs)
+}
+
+// follow makes the problem of a part follow the record with a number, where records are followed.
+func (d *divided) follow(p *model.Problem, record int) {
+	if replay := d.problem.Policy.Replay; replay != nil {
+		p.Policy.Replay = nil
+		if record < len(replay.Parts) {
+			p.Policy.Replay = replay.Parts[record]
+		}
+	}
 }
 
 // solveNext plans a part after all others, and records it.
 func (d *divided) solveNext(part *decompose.Part) *model.Plan {
-	plan := d.solve(part, len(d.records))
+	d.follow(part.Problem, len(d.records))
+	plan := d.solve(part.Problem)
 	d.records = append(d.records, plan.Stats.Replay)
 	return plan
 }

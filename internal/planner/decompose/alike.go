@@ -1,16 +1,17 @@
 package decompose
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
-// Alike finds parts that differ in names alone, as those of tenants mostly do, so that one plan
-// does for all of them.
+// Alike gives numbers to what may have any name in parts of a problem, as those of tenants have
+// it. Of parts that differ in names alone one plan does for all of them, and others share what is
+// compiled of their NodePools.
 type Alike struct {
 	// first is by part the first one that is like it, itself if there is none.
 	first []int
@@ -25,7 +26,7 @@ func FindAlike(p *model.Problem, parts []Part) *Alike {
 	for i := range parts {
 		if own := parts[i].Problem; len(own.Nodes) == 0 {
 			a.names[i] = newNames(own, cloud)
-			key := string(model.CompactKey(a.names[i].key(own)))
+			key := string(model.CompactKey(a.names[i].key(a.names[i].problem(own))))
 			if other, found := known[key]; found {
 				a.first[i] = other
 			} else {
@@ -39,32 +40,45 @@ func FindAlike(p *model.Problem, parts []Part) *Alike {
 // First is the first part that is like a part: itself if there is none before it.
 func (a *Alike) First(part int) int { return a.first[part] }
 
-// Plan is the plan of a part by that of the first one which is like it, nil where that plan says
-// more than names can be exchanged in: why pods have no place, for instance. It shares all lists but
-// those of names.
+// Problem is the problem of a part with numbers in the place of names. Parts with nodes keep their
+// names.
+func (a *Alike) Problem(part int, own *model.Problem) *model.Problem {
+	if a.names[part] == nil {
+		return own
+	}
+	return a.names[part].problem(own)
+}
+
+// Plan is the plan of a part by that of its problem with numbers, or of a part that is alike. It is nil
+// where that plan says more than numbers can be exchanged in: why pods have no place, for instance. It
+// shares all lists but those of names.
 func (a *Alike) Plan(part int, of *model.Plan) *model.Plan {
+	own := a.names[part]
+	if own == nil {
+		return of
+	}
 	if len(of.Unschedulable)+len(of.Rejected)+len(of.Relaxed)+len(of.Placements) > 0 {
 		return nil
 	}
-	plan, theirs, own := *of, a.names[a.first[part]], a.names[part]
+	plan := *of
 	plan.NewNodes = slices.Clone(of.NewNodes)
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
 		node.Requirements = slices.Clone(node.Requirements)
 		for r := range node.Requirements {
 			asked := &node.Requirements[r]
-			if numbers, renamed := theirs.numbers[asked.Key]; renamed {
+			if _, renamed := own.numbers[asked.Key]; renamed {
 				asked.Values = slices.Clone(asked.Values)
-				for v, value := range asked.Values {
-					if value != "" {
-						asked.Values[v] = own.values[asked.Key][numbers[value]]
-					}
+				for v, number := range asked.Values {
+					asked.Values[v] = own.name(asked.Key, number)
 				}
 				slices.Sort(asked.Values)
 			}
 		}
 	}
-	plan.Stats.Steps, plan.Stats.Rounds = 0, 0
+	if a.first[part] != part {
+		plan.Stats.Steps, plan.Stats.Rounds = 0, 0
+	}
 	return &plan
 }
 
@@ -164,10 +178,28 @@ func (n *ownNames) number(label, value string) string {
 		number = len(numbers)
 		numbers[value], n.values[label] = number, append(n.values[label], value)
 	}
-	return fmt.Sprint(number)
+	return strconv.Itoa(number)
 }
 
-// likeness is all of a problem that a plan depends on but for names, and but for what all parts
+// name is the value of a label that a number stands for.
+func (n *ownNames) name(label, number string) string {
+	if i, err := strconv.Atoi(number); err == nil && i < len(n.values[label]) {
+		return n.values[label][i]
+	}
+	return number
+}
+
+// problem is a problem with numbers in the place of names.
+func (n *ownNames) problem(p *model.Problem) *model.Problem {
+	out := *p
+	out.Pools, out.Classes = withRules(p, n.requirements, n.tolerations)
+	for i := range out.Pools {
+		n.rename(&out.Pools[i])
+	}
+	return &out
+}
+
+// likeness is all of a problem with numbers for names that a plan depends on, but for what all parts
 // share: two problems with equal ones have the same plans.
 type likeness struct {
 	pools   []model.Pool
@@ -178,15 +210,11 @@ type likeness struct {
 	selected [][][]int
 }
 
-// key is a text of a problem's likeness.
+// key is a text of the likeness of a problem with numbers for names.
 func (n *ownNames) key(p *model.Problem) []byte {
-	l := likeness{}
-	l.pools, l.classes = withRules(p, n.requirements, n.tolerations)
-	for i := range l.pools {
-		n.rename(&l.pools[i])
-	}
+	l := likeness{pools: p.Pools, classes: slices.Clone(p.Classes)}
 	for i := range l.classes {
-		anonymize(&l.classes[i])
+		l.classes[i] = noderules.Anonymous(&l.classes[i])
 		l.pods = append(l.pods, len(p.Classes[i].Pods))
 		var selected [][]int
 		eachTerm(&p.Classes[i], func(t *model.AffinityTerm) {
@@ -211,28 +239,6 @@ func (n *ownNames) rename(pool *model.Pool) {
 		pool.Labels[key] = n.number(key, pool.Labels[key])
 	}
 	pool.Taints, pool.StartupTaints = n.taints(pool.Taints), n.taints(pool.StartupTaints)
-}
-
-// anonymize takes from a class what says which pods they are and which its terms select.
-func anonymize(c *model.PodClass) {
-	c.Pods, c.Owner, c.Namespace, c.Labels = nil, "", "", nil
-	c.Spread = slices.Clone(c.Spread)
-	for i := range c.Spread {
-		c.Spread[i].Selector = nil
-	}
-	c.Affinity, c.AntiAffinity = withoutSelectors(c.Affinity), withoutSelectors(c.AntiAffinity)
-	c.Preferences = slices.Clone(c.Preferences)
-	for i := range c.Preferences {
-		c.Preferences[i].Term = model.AffinityTerm{TopologyKey: c.Preferences[i].Term.TopologyKey}
-	}
-}
-
-func withoutSelectors(terms []model.AffinityTerm) []model.AffinityTerm {
-	out := make([]model.AffinityTerm, len(terms))
-	for i := range terms {
-		out[i].TopologyKey = terms[i].TopologyKey
-	}
-	return out
 }
 
 func (n *ownNames) requirements(rs model.Requirements) model.Requirements {

@@ -178,9 +178,13 @@ func TestPlanOfAlikePartHasItsOwnNames(t *testing.T) {
 			shelves[0], shelves[1] = shelves[1], shelves[0]
 		}
 	}
-	alike := FindAlike(p, Split(p, 0))
+	parts := Split(p, 0)
+	alike := FindAlike(p, parts)
+	if first, second := alike.Problem(0, parts[0].Problem), alike.Problem(1, parts[1].Problem); fmt.Sprint(first.Pools) != fmt.Sprint(second.Pools) {
+		t.Errorf("NodePools with numbers differ: %+v, %+v", first.Pools, second.Pools)
+	}
 	of := &model.Plan{Cost: 10, NewNodes: []model.NewNode{{
-		Requirements: model.Requirements{in("tenant", "t0"), in("shelf", "t0-a", "t0-b"), in(model.LabelZone, "z1")},
+		Requirements: model.Requirements{in("tenant", "0"), in("shelf", "0", "1"), in(model.LabelZone, "z1")},
 		Pods:         []model.ClassPods{{Class: 0, Pods: []int{0, 1, 2}}},
 	}}}
 	got := alike.Plan(1, of)
@@ -188,12 +192,12 @@ func TestPlanOfAlikePartHasItsOwnNames(t *testing.T) {
 	if fmt.Sprint(got.NewNodes[0].Requirements) != fmt.Sprint(want) || got.Cost != of.Cost || len(got.NewNodes[0].Pods) != 1 {
 		t.Errorf("got %+v, want requirements %v", got, want)
 	}
-	if of.NewNodes[0].Requirements[0].Values[0] != "t0" {
-		t.Error("the plan of the first part has changed")
+	if of.NewNodes[0].Requirements[0].Values[0] != "0" {
+		t.Error("the plan with numbers has changed")
 	}
 	of.NewNodes[0].Requirements[1].Values = of.NewNodes[0].Requirements[1].Values[:1]
 	if got := alike.Plan(1, of).NewNodes[0].Requirements[1].Values; !slices.Equal(got, []string{"t1-b"}) {
-		t.Errorf("shelf %v stands for t0-a, want t1-b", got)
+		t.Errorf("shelf %v stands for the first shelf, want t1-b", got)
 	}
 }
 

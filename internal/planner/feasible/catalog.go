@@ -3,7 +3,6 @@ package feasible
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
@@ -278,51 +277,4 @@ func (k *catalogCompiler) compileTypeLabels(ct *catalogType, t *model.InstanceTy
 			x.varies[key] = x.varies[key] || len(o.values) > 1
 		}
 	}
-}
-
-// Catalogs keeps what was read of catalogues for problems which share them, like the parts of
-// one: to read them takes as long as to plan for a few pods. Any number of goroutines may use
-// one. Nil keeps nothing.
-type Catalogs struct {
-	// of are the catalogues. Problems with others are compiled as if there were no Catalogs.
-	of []model.Catalog
-	mu sync.Mutex
-	// read is by all that it depends on; mu guards it.
-	read map[string]*readCatalogs
-}
-
-// NewCatalogs is for problems with these catalogues, which must not change any more.
-func NewCatalogs(of []model.Catalog) *Catalogs {
-	return &Catalogs{of: of, read: map[string]*readCatalogs{}}
-}
-
-// readCatalogs is all that is read of the catalogues of a problem. Nothing changes it.
-type readCatalogs struct {
-	catalogs []*catalog
-	rejected []model.Rejection
-	// dicts, varies and picked are those of the LabelIndex when the catalogues are read.
-	dicts          []dict
-	varies, picked []bool
-}
-
-// serve reports whether a problem has these catalogues.
-func (c *Catalogs) serve(p *model.Problem) bool {
-	return c != nil && len(c.of) > 0 && len(p.Catalogs) == len(c.of) && &p.Catalogs[0] == &c.of[0]
-}
-
-// mostRead is how many readings are kept. Parts of a problem are mostly alike, and share a few.
-const mostRead = 32
-
-// get returns what was read under a key before, or reads it.
-func (c *Catalogs) get(key string, read func() *readCatalogs) *readCatalogs {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.read[key]
-	if known == nil {
-		known = read()
-		if len(c.read) < mostRead {
-			c.read[key] = known
-		}
-	}
-	return known
 }

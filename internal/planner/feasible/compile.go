@@ -44,13 +44,21 @@ type compiler struct {
 // those without which a plan costs the same are left out, too (see [Space.Whole]).
 // Classes are not validated here ([validate.Class]). The problem must not change while the
 // space is in use. Shared is nil, or what is known of the catalogues from other problems.
-func New(p *model.Problem, shared *Catalogs) *Space { return newSpace(p, shared, false) }
+func New(p *model.Problem, shared *Catalogs) *Space {
+	key := shared.key(p)
+	if s := shared.space(key, p); s != nil {
+		return s
+	}
+	s, catalogs := newSpace(p, shared, false)
+	shared.keep(key, s, catalogs)
+	return s
+}
 
 // newSpace compiles a problem. The order of the steps matters. Values of labels are
 // complete only after all catalogues, nodes and pools are read; options follow, then the
 // masks of requirements, then daemons, whose node affinity those masks answer, and then
-// what pods can use.
-func newSpace(p *model.Problem, shared *Catalogs, whole bool) *Space {
+// what pods can use. It returns the compiled catalogues, too.
+func newSpace(p *model.Problem, shared *Catalogs, whole bool) (*Space, []*catalog) {
 	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
 	all := k.poolOrder()
 	catalogs := k.compileCatalogs(all, shared)
@@ -89,12 +97,16 @@ func newSpace(p *model.Problem, shared *Catalogs, whole bool) *Space {
 		Unused:      k.unused,
 		nodeFree:    k.dims.nodesFree(p.Nodes),
 		constraints: Constraints(),
+		asked:       &asked{},
 	}
 	s.asked.largest = sync.OnceValue(func() []int64 { return largestAmounts(p, axes) })
 	if !whole && len(order) < len(all) {
-		s.asked.whole = sync.OnceValue(func() *Space { return newSpace(p, shared, true) })
+		s.asked.whole = sync.OnceValue(func() *Space {
+			s, _ := newSpace(p, shared, true)
+			return s
+		})
 	}
-	return s
+	return s, catalogs
 }
 
 // templates are what the pools of the order say about labels, by index in the problem.

@@ -357,60 +357,50 @@ func (at Candidate) onSale(r model.Requirement) (values []string, met bool) {
 
 // labelsOnSale are the keys of the labels in a catalogue, in order. They are looked for once.
 func (s *Space) labelsOnSale(catalog int) []string {
-	at := saleKey{catalog: catalog}
-	if known, ok := s.asked.onSale.Load(at); ok {
-		keys, _ := known.([]string)
-		return keys
-	}
-	seen := map[string]bool{}
-	types := s.Problem.Catalogs[catalog].InstanceTypes
-	for i := range types {
-		for key := range types[i].Labels {
-			seen[key] = true
-		}
-		for key := range types[i].Choices {
-			seen[key] = true
-		}
-		for j := range types[i].Offerings {
-			for key := range types[i].Offerings[j].Labels {
+	return Kept(s, saleKey{catalog: catalog}, func() []string {
+		seen := map[string]bool{}
+		types := s.Problem.Catalogs[catalog].InstanceTypes
+		for i := range types {
+			for key := range types[i].Labels {
 				seen[key] = true
 			}
+			for key := range types[i].Choices {
+				seen[key] = true
+			}
+			for j := range types[i].Offerings {
+				for key := range types[i].Offerings[j].Labels {
+					seen[key] = true
+				}
+			}
 		}
-	}
-	keys := slices.Sorted(maps.Keys(seen))
-	s.asked.onSale.Store(at, keys)
-	return keys
+		return slices.Sorted(maps.Keys(seen))
+	})
 }
 
 // valuesOnSale are the values of a label in a catalogue, in order. They are looked for once:
 // many pods may ask for the same label, and a catalogue has thousands of offerings.
 func (s *Space) valuesOnSale(catalog int, label string) []string {
-	at := saleKey{catalog, label}
-	if known, ok := s.asked.onSale.Load(at); ok {
-		values, _ := known.([]string)
-		return values
-	}
-	seen := map[string]bool{}
-	add := func(value string, known bool) {
-		if known && !(label == model.LabelZone && value == model.NoZone) {
-			seen[value] = true
+	return Kept(s, saleKey{catalog, label}, func() []string {
+		seen := map[string]bool{}
+		add := func(value string, known bool) {
+			if known && !(label == model.LabelZone && value == model.NoZone) {
+				seen[value] = true
+			}
 		}
-	}
-	types := s.Problem.Catalogs[catalog].InstanceTypes
-	for i := range types {
-		value, known := types[i].Labels[label]
-		add(value, known)
-		for _, choice := range types[i].Choices[label] {
-			add(choice, true)
-		}
-		for j := range types[i].Offerings {
-			value, known := types[i].Offerings[j].Labels[label]
+		types := s.Problem.Catalogs[catalog].InstanceTypes
+		for i := range types {
+			value, known := types[i].Labels[label]
 			add(value, known)
+			for _, choice := range types[i].Choices[label] {
+				add(choice, true)
+			}
+			for j := range types[i].Offerings {
+				value, known := types[i].Offerings[j].Labels[label]
+				add(value, known)
+			}
 		}
-	}
-	values := slices.Sorted(maps.Keys(seen))
-	s.asked.onSale.Store(at, values)
-	return values
+		return slices.Sorted(maps.Keys(seen))
+	})
 }
 
 // largestAmounts are the most that a machine on sale has of each axis, whether or not a

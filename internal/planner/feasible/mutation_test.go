@@ -209,9 +209,12 @@ func TestKeysCoverEveryFieldOfPodClass(t *testing.T) {
 	}, func(changed model.PodClass) bool { return key(&changed) != key(&base) })
 }
 
-// compiled is everything that a space says to a plan, as a text.
-func compiled(p *model.Problem) string {
-	s := New(p, nil)
+// compiled is everything that the space of a problem says to a plan, as a text.
+func compiled(p *model.Problem) string { return textOf(New(p, nil)) }
+
+// textOf is everything that a space says to a plan, as a text.
+func textOf(s *Space) string {
+	p := s.Problem
 	pod := s.Pod(&p.Classes[0])
 	key := model.AppendKey(nil, &s.Options)
 	key = model.AppendKey(key, &s.Pools)
@@ -223,6 +226,8 @@ func compiled(p *model.Problem) string {
 		key = model.AppendKey(key, &allowed)
 	}
 	for o := range s.Options {
+		uses, net := s.Uses(o), s.Net(o)
+		key = model.AppendKey(model.AppendKey(key, &uses), &net)
 		for k := range s.Labels.Keys() {
 			name, _ := s.Labels.ValueName(k, s.Labels.OptionValue(k, o))
 			key = model.AppendKey(key, &name)
@@ -269,6 +274,56 @@ func TestSpaceCoversEveryFieldOfNode(t *testing.T) {
 		p := richProblem()
 		p.Nodes[0] = changed
 		return compiled(p) != base
+	})
+}
+
+// Problems that share a space have what each would have of its own, whatever differs in them; and
+// they do share one where no space depends on it.
+func TestSharedSpaceIsThatOfItsProblem(t *testing.T) {
+	alone := func() *model.Problem {
+		p := richProblem()
+		p.Nodes = nil
+		return p
+	}
+	base := alone()
+	base.Quotas = []model.Quota{{Name: "cores", Left: 8}}
+	shared := NewCatalogs(base.Catalogs)
+	New(base, shared)
+	differs := func(p *model.Problem) bool {
+		if p.Catalogs = base.Catalogs; p.Quotas == nil {
+			p.Quotas = base.Quotas
+		}
+		if textOf(New(p, shared)) != compiled(p) {
+			t.Errorf("the shared space of %+v is another one", p)
+		}
+		return shared.key(p) != shared.key(base)
+	}
+	for _, quotas := range [][]model.Quota{{}, {{Name: "cores", Left: 1}}} {
+		p := alone()
+		if p.Quotas = quotas; differs(p) {
+			t.Error("quotas make another space")
+		}
+	}
+	check(t, richClass, map[string]string{
+		".Pods": "names", ".Owner": "a name", ".Namespace": "topology", ".Labels": "topology", ".Requests": "what pods ask of options",
+		".AntiAffinity.Selector": "topology", ".AntiAffinity.Namespaces": "topology", ".AntiAffinity.AllNamespaces": "topology",
+		".Affinity.Selector": "topology", ".Affinity.Namespaces": "topology", ".Affinity.AllNamespaces": "topology",
+		".Spread.Selector":           "topology",
+		".Preferences.Term.Selector": "topology", ".Preferences.Term.Namespaces": "topology", ".Preferences.Term.AllNamespaces": "topology",
+		".Tolerations": "what pods ask of options", ".HostPorts": "what pods ask of options", ".MaxPrice": "what pods ask of options",
+		".Priority": "the order of classes", ".Volumes.ID": "which disks pods have in common",
+	}, func(changed model.PodClass) bool {
+		p := alone()
+		p.Classes[0] = changed
+		return differs(p)
+	})
+	check(t, richPool, map[string]string{
+		".StartupTaints": "taints that vanish", ".Limits": "the supply", ".Usage": "the supply", ".NodeLimit": "the supply",
+		".Nodes": "the supply", ".CostLimit": "the supply", ".Cost": "the supply",
+	}, func(changed model.Pool) bool {
+		p := alone()
+		p.Pools[0] = changed
+		return differs(p)
 	})
 }
 

@@ -44,22 +44,35 @@ type Space struct {
 	nodeFree [][]int64
 	// constraints is the list of all rules on options.
 	constraints []Constraint
-	// asked is what explanations ask for.
-	asked asked
+	// asked is what is computed once asked for. Spaces of problems that share one have one.
+	asked *asked
 }
 
-// asked is what is computed when an explanation first asks for it.
+// asked is what is computed when something first asks for it.
 type asked struct {
 	// largest is the most that a machine on sale has, by axis.
 	largest func() []int64
 	// whole is [Space.Whole] of a space that leaves pools out, nil of others.
 	whole func() *Space
-	// onSale holds the values of labels that were asked for, a list of strings by [saleKey]; that of no
-	// label holds the keys of all labels.
-	onSale sync.Map
+	// kept is what [Kept] keeps.
+	kept sync.Map
 }
 
-// saleKey is a label in the catalogue of a NodePool, by index in Problem.Catalogs.
+// Kept is what was made for a key before, for this space or another that shares its options, or is made
+// now. It follows from the catalogues, and from the options but for their uses; it must not be changed.
+// The type of the key is the caller's own.
+func Kept[V any](s *Space, key any, make func() V) V {
+	known, _ := s.asked.kept.Load(key)
+	if value, ok := known.(V); ok {
+		return value
+	}
+	value := make()
+	s.asked.kept.Store(key, value)
+	return value
+}
+
+// saleKey is a label in the catalogue of a NodePool, by index in Problem.Catalogs, or all labels where
+// it has none.
 type saleKey struct {
 	catalog int
 	label   string

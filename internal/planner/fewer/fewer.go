@@ -133,20 +133,20 @@ func (p *pair) nodes() (x, y *placement.Place) {
 // least.
 func (j *joiner) pairs() []pair {
 	shapes := j.shapes()
-	room := j.roomiest()
+	room, left := j.roomiest(), j.left()
 	var out []pair
 	trials := 0
 	for i, x := range shapes {
 		for _, y := range shapes[i:] {
 			p := pair{x: x, y: y}
 			a, b := p.nodes()
-			if a == nil || !room.holds(x.used, y.used, j.mostFor(a, b)) {
+			if a == nil || !room.holds(x.used, y.used, j.mostFor(a, b, left)) {
 				continue
 			}
 			if trials++; trials > mostTrials {
 				break
 			}
-			if o := j.offers.Joint(j.s, a, b, j.mostFor(a, b)); o >= 0 {
+			if o := j.offers.Joint(j.s, a, b, j.mostFor(a, b, left)); o >= 0 {
 				p.rise = j.price(o) - j.price(a.Option) - j.price(b.Option)
 				out = append(out, p)
 			}
@@ -158,10 +158,13 @@ func (j *joiner) pairs() []pair {
 
 func (j *joiner) price(option int) model.Money { return j.s.Instance.Space.Options[option].Price }
 
-// mostFor is the most that a machine may cost which stands for two nodes.
-func (j *joiner) mostFor(x, y *placement.Place) model.Money {
+// left is how much more than now the plan may cost.
+func (j *joiner) left() model.Money { return j.most - j.s.Cost() }
+
+// mostFor is the most that a machine may cost which stands for two nodes, if so much is left.
+func (j *joiner) mostFor(x, y *placement.Place, left model.Money) model.Money {
 	limit := model.Money(float64(j.standsFor(x)+j.standsFor(y)) * (1 + model.LeastSplit))
-	return min(limit-1, j.price(x.Option)+j.price(y.Option)+j.most-j.s.Cost())
+	return min(limit-1, j.price(x.Option)+j.price(y.Option)+left)
 }
 
 // standsFor is the price of the nodes for which a node stands: of itself, if it is not a

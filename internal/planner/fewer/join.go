@@ -15,7 +15,7 @@ type podCount = instance.PodCount
 // join moves the pods of y to x, which becomes a machine that holds both, and reports
 // whether that is possible now.
 func (j *joiner) join(x, y *placement.Place) bool {
-	option := j.offers.Joint(j.s, x, y, j.mostFor(x, y))
+	option := j.offers.Joint(j.s, x, y, j.mostFor(x, y, j.left()))
 	if option < 0 || !j.hostsAdmit(x, y) {
 		return false
 	}

@@ -39,11 +39,15 @@ type keyValue struct {
 	value int32
 }
 
+// priced is the key of a pool's options by price, by the pool's index in the problem.
+type priced int
+
 // newPoolIndex sorts the options of a pool and indexes nothing else yet.
 // Precondition: the pool has options.
 func newPoolIndex(in *instance.Instance, pool *feasible.Pool) *poolIndex {
+	order := feasible.Kept(in.Space, priced(pool.Index), func() []int { return cheapestFirst(in.Space, pool) })
 	return &poolIndex{
-		in: in, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64, order: cheapestFirst(in.Space, pool),
+		in: in, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64, order: order,
 		levels: make([]*feasible.Levels, in.Space.Dims.Count), alike: map[keyValue]feasible.Set{}, choices: map[uint64][]*choice{},
 	}
 }
