@@ -107,7 +107,9 @@ func (p *planInput) admit(builtIn bool) {
 		p.refuse(err)
 		return
 	}
+	classes := map[string]bool{} // AKSNodeClasses that are refused
 	for _, u := range p.unread {
+		classes[u.Name] = classes[u.Name] || u.Kind.Kind == nodeClassKind
 		problems := a.problems(u.Kind, u.Name, u.Text, nil)
 		if !a.knows(u.Kind) || len(problems) == 0 { // it says more of the version, and of what no schema tells
 			p.problems = append(p.problems, u)
@@ -129,9 +131,28 @@ func (p *planInput) admit(builtIn bool) {
 		p.refuse(located(m.Source, errors.Join(problems...)))
 		if np, is := m.Object.(*v1.NodePool); is {
 			p.refusedPools = append(p.refusedPools, refusedPool{np, whyRefused(np.Name, problems)})
+		} else if kindOf(m.Object) == nodeClassKind {
+			classes[m.Object.GetName()] = true
 		}
 	}
-	p.manifests = kept
+	p.manifests = withoutPoolsOf(classes, kept, p)
+}
+
+// withoutPoolsOf leaves out the NodePools of AKSNodeClasses that were refused, unless the cluster has
+// such a class: with another one they would buy other machines.
+func withoutPoolsOf(refused map[string]bool, manifests []kube.Manifest, p *planInput) []kube.Manifest {
+	return slices.DeleteFunc(manifests, func(m kube.Manifest) bool {
+		np, is := m.Object.(*v1.NodePool)
+		if !is || np.Spec.Template.Spec.NodeClassRef == nil {
+			return false
+		}
+		class := np.Spec.Template.Spec.NodeClassRef.Name
+		if !refused[class] || p.classes[class] != nil {
+			return false
+		}
+		p.refusedPools = append(p.refusedPools, refusedPool{np, "its AKSNodeClass " + class + " is refused, see above"})
+		return true
+	})
 }
 
 // problemsOf is what is wrong with each of the objects, several of which are checked at the

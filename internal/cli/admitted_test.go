@@ -12,7 +12,7 @@ func TestPodsOfRefusedNodePoolsSayWhy(t *testing.T) {
 	const pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n" +
 		"spec: {nodeSelector: {kubernetes.io/arch: arm64}, containers: [{name: c, resources: {requests: {cpu: 1}}}]}\n"
 	const arm = "requirements: [{key: kubernetes.io/arch, operator: In, values: [arm64]}]"
-	amd := strings.NewReplacer("general", "other", "arm64", "amd64").Replace(poolWith("weight: 1", arm))
+	amd := strings.NewReplacer("general", "other", "arm64", "amd64", "name: default", "name: of-its-own").Replace(poolWith("weight: 1", arm))
 	for name, c := range map[string]struct{ pool, why string }{
 		"a limit":     {poolWith("limits: {cpu: abc}", arm), `spec.limits.cpu: Invalid value: "abc"`},
 		"half a node": {poolWith("limits: {nodes: 1.5}", arm), "spec.limits.nodes: Invalid value: 1.5"},
@@ -20,6 +20,10 @@ func TestPodsOfRefusedNodePoolsSayWhy(t *testing.T) {
 		"a wait":      {poolWith("disruption: {consolidateAfter: soon}", arm), `spec.disruption.consolidateAfter: Invalid value: "soon"`},
 		"a duration that is too long": {poolWith("weight: 1", arm+"\n      expireAfter: 99999999h"),
 			`spec.template.spec.expireAfter: got "99999999h", must be a duration`},
+		"a kind of another group": {strings.Replace(poolWith("weight: 1", arm), "karpenter.sh/v1", "karpenter.k8s.sh/v1", 1),
+			`apiVersion`},
+		"a node class with a wrong field": {poolWith("weight: 1", arm) + "---\napiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\n" +
+			"metadata: {name: default}\nspec: {osDiskSizeGB: 5000}\n", "its AKSNodeClass default is refused"},
 		"two faults": {poolWith("weight: 0\n  limits: {cpu: abc}", arm), "and 1 more fault"},
 		"an older version": {strings.Replace(poolWith("weight: 1", arm), "karpenter.sh/v1", "karpenter.sh/v1beta1", 1),
 			`apiVersion: got "karpenter.sh/v1beta1"`},
@@ -40,6 +44,23 @@ func TestPodsOfRefusedNodePoolsSayWhy(t *testing.T) {
 		}
 		if strings.Contains(errs, "<nil>") || strings.Contains(out, "<nil>") {
 			t.Errorf("%s: nameless fields\n%s%s", name, out, errs)
+		}
+	}
+}
+
+// Where the only NodePool is refused, no other one is planned with, whatever is wrong with it.
+func TestNoOtherNodePoolIsPlannedWith(t *testing.T) {
+	pool := poolWith("weight: 1", "requirements: []")
+	for name, refused := range map[string]string{
+		"no name":       strings.Replace(pool, "{name: general}", "{}", 1),
+		"another group": strings.Replace(pool, "karpenter.sh/v1", "karpenter.k8s.sh/v1", 1),
+		"a node class with a misspelt field": pool + "---\napiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\n" +
+			"metadata: {name: default}\nspec: {maxPod: 30}\n",
+	} {
+		input := refused + "---\n" + podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}")
+		out, errs, code := nap.Run(t, "plan", "-f", writeInput(t, input), "--budget", "0")
+		if code != 1 || strings.Contains(out, "Buy") || strings.Contains(errs, "default one") || strings.Contains(errs, "planned with defaults") {
+			t.Errorf("%s: exit code %d\n%s%s", name, code, out, errs)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -58,11 +58,11 @@ var errNothingToCompare = errors.New("no NodePool or AKSNodeClass to compare: gi
 func comparedKinds(manifests []kube.Manifest) (compared int, others []string) {
 	counts := map[string]int{}
 	for i := range manifests {
-		switch o := manifests[i].Object.(type) {
-		case *v1.NodePool, *v1beta1.AKSNodeClass:
+		switch kind := kindOf(manifests[i].Object); kind {
+		case nodePoolKind, nodeClassKind:
 			compared++
 		default:
-			counts[kindOf(o)]++
+			counts[kind]++
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
@@ -203,9 +203,11 @@ func (p *comparison) compare(read, edited *planInput, source *offline.Source) *f
 		switch {
 		case old == nil:
 			p.Suppose = append(p.Suppose, "AKSNodeClass "+name+" is new")
-		case !equality.Semantic.DeepEqual(old, edited.classes[name]):
+		case !equality.Semantic.DeepEqual(withoutTags(old), withoutTags(edited.classes[name])):
 			p.Suppose = append(p.Suppose, "AKSNodeClass "+name+" is changed")
 			classes[name] = true
+		case !equality.Semantic.DeepEqual(old, edited.classes[name]):
+			p.Suppose = append(p.Suppose, "AKSNodeClass "+name+" has other tags, which machines get where they are")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -242,6 +244,13 @@ func (p *comparison) compare(read, edited *planInput, source *offline.Source) *f
 	}
 	slices.SortFunc(p.Drifted, func(x, y driftedNode) int { return strings.Compare(x.Node, y.Node) })
 	return f
+}
+
+// withoutTags is a node class without its tags, for which no machine is replaced.
+func withoutTags(class *nodeclass.NodeClass) *nodeclass.NodeClass {
+	own := *class
+	own.Tags = nil
+	return &own
 }
 
 // driftOf is why a node of a NodePool drifts once that is edited, in Karpenter's words, or

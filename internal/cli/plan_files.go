@@ -95,9 +95,14 @@ func (p *planInput) refuse(err error) {
 		return
 	}
 	var unread *kube.Unread
-	if errors.As(err, &unread) && unread.Text != nil {
-		p.unread = append(p.unread, unread)
-		return
+	if errors.As(err, &unread) {
+		if unread.Text != nil {
+			p.unread = append(p.unread, unread)
+			return
+		}
+		if meansNodePool(unread.Kind.Kind) {
+			p.refusedPools = append(p.refusedPools, refusedPool{legible(unread), whyRefused(unread.Name, []error{errors.Unwrap(unread)})})
+		}
 	}
 	p.problems = append(p.problems, err)
 }

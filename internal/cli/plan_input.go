@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
@@ -192,7 +193,7 @@ func (p *planInput) spreadByDefault(objects []client.Object) []client.Object {
 
 // source opens the catalogue for the pools that were read.
 func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source, error) {
-	f.region, f.advance, f.machines = p.region, !f.listed, p.onDemand()
+	f.region, f.advance, f.machines, f.cluster = p.region, !f.listed, p.onDemand(), clusterOf(p.store.Snapshot())
 	if p.told != nil && p.told.document != nil {
 		f.told = p.told
 		if f.region == "" {
@@ -209,6 +210,16 @@ func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source
 		return nil, err
 	}
 	return s, p.applyOverlays(ctx, s)
+}
+
+// clusterOf is what the nodes of a cluster say of it by the label that AKS gives all of them, or "".
+func clusterOf(now *fleet.Snapshot) string {
+	for node := range now.Nodes() {
+		if cluster := node.Labels[instancetype.LabelAKSCluster]; cluster != "" {
+			return cluster
+		}
+	}
+	return ""
 }
 
 // onDemand are the on-demand machines of NodePools, which use up what is paid in advance, as the

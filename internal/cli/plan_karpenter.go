@@ -66,6 +66,9 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 		}
 	}
 	in := &karpenterengine.Input{}
+	for _, class := range m.read.assumed {
+		in.Objects = append(in.Objects, class)
+	}
 	for o := range m.read.objects.All() {
 		switch o := o.(type) {
 		case *v1.NodePool:
@@ -80,6 +83,12 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 			if o.UID == "" { // Karpenter tells pods apart by it.
 				o = o.DeepCopy()
 				o.UID = types.UID(o.Namespace + "/" + o.Name)
+			}
+			in.Objects = append(in.Objects, o)
+		case *corev1.Node:
+			if o.Spec.ProviderID == "" && o.Labels[v1.NodePoolLabelKey] != "" { // Karpenter leaves such a node out
+				o = o.DeepCopy()
+				o.Spec.ProviderID = "nap://" + o.Name
 			}
 			in.Objects = append(in.Objects, o)
 		default:

@@ -24,6 +24,8 @@ type catalogFlags struct {
 	listed bool
 	// told is what a live cluster's controller tells; nil without.
 	told *told
+	// cluster is the value of the label that all nodes of the cluster have; empty where it is not known.
+	cluster string
 }
 
 // checkRegion writes the region of the flags as Azure's API does. A catalogue has a name
@@ -67,7 +69,7 @@ func (f catalogFlags) openSource(classes map[string]*nodeclass.NodeClass) (*offl
 	}
 	if f.told == nil {
 		granted := offline.Granted()
-		granted.Advance, granted.Machines = f.advance, f.machines
+		granted.Advance, granted.Machines, granted.Cluster = f.advance, f.machines, f.cluster
 		return offline.Open(f.region, f.prices, classes, granted)
 	}
 	refused, err := f.told.refusals(time.Now)
@@ -77,6 +79,7 @@ func (f catalogFlags) openSource(classes map[string]*nodeclass.NodeClass) (*offl
 	left := f.told.quotas(time.Now)
 	return offline.Open(f.region, f.prices, classes, offline.Told{
 		Unavailable: refused, Quota: left, Quotas: left.Quotas(), Terms: f.told.document.Terms, Advance: f.advance, Machines: f.machines,
-		Note: "quota and refusals from the controller's snapshot of " + f.told.document.Status.Written.UTC().Format(time.RFC3339),
+		Cluster: f.cluster,
+		Note:    "quota and refusals from the controller's snapshot of " + f.told.document.Status.Written.UTC().Format(time.RFC3339),
 	})
 }

@@ -95,7 +95,11 @@ func (m *Mirror) Get(_ context.Context, key client.ObjectKey, out client.Object,
 	var found any
 	ok := false
 	if store := m.kinds[kind]; store != nil {
-		if found, ok, err = store.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String()); err != nil {
+		found, ok, err = store.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
+		if err == nil && !ok { // as the cache of a manager, which ignores the namespace for kinds of the cluster
+			found, ok, err = store.GetByKey(key.Name)
+		}
+		if err != nil {
 			return fmt.Errorf("look up %s %s: %w", kind.Kind, key, err)
 		}
 	}

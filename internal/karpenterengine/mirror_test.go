@@ -74,3 +74,17 @@ func TestMirrorCopiesObjects(t *testing.T) {
 		t.Errorf("after deletion: %v", err)
 	}
 }
+
+// Karpenter asks for volumes of the cluster by a claim's namespace.
+func TestMirrorFindsClusterKindsWhateverTheNamespace(t *testing.T) {
+	volume := &corev1.PersistentVolume{}
+	volume.Name = "disk"
+	m, err := NewMirror([]client.Object{volume})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got corev1.PersistentVolume
+	if err := m.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "disk"}, &got); err != nil || got.Name != "disk" {
+		t.Errorf("got %q, %v", got.Name, err)
+	}
+}

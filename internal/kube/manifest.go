@@ -186,7 +186,7 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 		o.SetName(d.generate(o))
 	}
 	if o.GetName() == "" {
-		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, h.Kind)
+		return nil, h.unread(where, raw, fmt.Errorf("%s: metadata.name is missing", h.Kind))
 	}
 	m := Manifest{Source: where, Object: o, Generated: generated, Text: h.text(raw)}
 	for _, e := range unknown {

@@ -23,6 +23,7 @@ const (
 	NoLimit             Code = "NoLimit"
 	LimitAboveQuota     Code = "LimitAboveQuota"
 	LimitBelowMachine   Code = "LimitBelowMachine"
+	UnknownLimit        Code = "UnknownLimit"
 	Overlap             Code = "Overlap"
 	PinnedForEver       Code = "PinnedForEver"
 	UnreadableBudget    Code = "UnreadableBudget"
@@ -113,6 +114,7 @@ func (l *linter) look() {
 	l.sizes(p)
 	l.fallback()
 	l.limits(p)
+	l.unknownLimits(p)
 	l.belowMachine(p)
 	l.dollars(p)
 	l.overlaps()
@@ -210,6 +212,27 @@ func (l *linter) limits(p *Pool) {
 			l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
 				"may buy %d vCPUs, and the quota (%s) is %d", limit/milli, strings.Join(of, ", "), room)
 		}
+	}
+}
+
+// unknownLimits looks for limits of resources that no machine has: they hold nothing back. Those with
+// a domain are of device plugins, of which any may be there.
+func (l *linter) unknownLimits(p *Pool) {
+	known := append([]string{"nodes"}, model.NewAxes()...)
+	for _, axis := range p.Catalog.Axes {
+		if !strings.Contains(axis, "/") && !slices.Contains(known, axis) {
+			known = append(known, axis)
+		}
+	}
+	for _, limit := range p.Limits {
+		if strings.Contains(limit.Name, "/") || strings.HasPrefix(limit.Name, "hugepages-") || slices.Contains(known, limit.Name) {
+			continue
+		}
+		fix := "Limit one of: " + strings.Join(slices.Sorted(slices.Values(known)), ", ") + "."
+		if meant := model.Alike(limit.Name, known); meant != "" {
+			fix = fmt.Sprintf("Write spec.limits.%s.", meant)
+		}
+		l.say(UnknownLimit, fix, "limits %s, a resource which no machine has: it holds nothing back", limit.Name)
 	}
 }
 

@@ -75,6 +75,9 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 	heavy.Weight = 5
 	tainted.Taints = []model.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}}
 	labelled.Labels = map[string]string{"team": "x"}
+	misspelt, owned := lintPool("p", 10), lintPool("p", 10)
+	misspelt.Limits = append(misspelt.Limits, fleet.Amount{Name: "cpus", Value: 5})
+	owned.Limits = append(owned.Limits, fleet.Amount{Name: "example.com/fpga", Value: 5}, fleet.Amount{Name: "pods", Value: 50})
 	broken, budgeted := lintPool("q", 10), lintPool("p", 10)
 	broken.Invalid = "spec.limits[cpu]: got -1, must not be negative"
 	budgeted.Disruption.Unreadable = []string{`spec.disruption.budgets[0].schedule "61 0 * * *": end of range (61) above maximum (59): 61`}
@@ -94,6 +97,8 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		"one size":                    {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "B"))}, nil, []Code{OneSize}},
 		"spot alone":                  {[]Pool{lintPool("p", 10, spot)}, nil, []Code{OneSize, SpotWithoutFallback}},
 		"spot with fallback":          {[]Pool{lintPool("p", 10, spot), heavy}, nil, []Code{OneSize}},
+		"limit of no resource":        {[]Pool{misspelt}, enough, []Code{UnknownLimit}},
+		"limits of devices and pods":  {[]Pool{owned}, enough, nil},
 		"no limit":                    {[]Pool{lintPool("p", -1)}, enough, []Code{NoLimit}},
 		"limit above the quota":       {[]Pool{lintPool("p", 101, onDemand)}, enough, []Code{LimitAboveQuota}},
 		"quota is not known":          {[]Pool{lintPool("p", 101)}, nil, nil},

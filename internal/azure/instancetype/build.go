@@ -1,7 +1,6 @@
 package instancetype
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
@@ -92,16 +91,6 @@ type Region struct {
 	Labels map[string]string
 	// DefaultMaxPods applies where the node class does not say.
 	DefaultMaxPods int
-}
-
-// cloudLabels are the labels that only the cloud decides, by name. The cluster's own is
-// among them where the region knows its value.
-func (r *Region) cloudLabels() []string {
-	known := KnownLabels()
-	if _, ok := r.Labels[LabelAKSCluster]; !ok {
-		delete(known, LabelAKSCluster)
-	}
-	return slices.Sorted(maps.Keys(known))
 }
 
 // entry is an instance type before prices and availability.

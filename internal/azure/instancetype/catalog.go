@@ -2,6 +2,7 @@ package instancetype
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -227,7 +228,7 @@ func (c *Catalog) overlay(k *kept) model.Catalog {
 		t.Offerings = offerings
 		out = append(out, t)
 	}
-	return model.Catalog{InstanceTypes: out, LabelKeys: c.region.cloudLabels()}
+	return model.Catalog{InstanceTypes: out, LabelKeys: slices.Sorted(maps.Keys(KnownLabels()))}
 }
 
 // offerings are those of an entry as they can be bought now. They are the slice before, and

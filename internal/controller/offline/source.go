@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
@@ -96,7 +97,13 @@ type Told struct {
 	// sizes of on-demand machines by name. Else they are left out.
 	Advance  bool
 	Machines map[string]string
+	// Cluster is the value of the label kubernetes.azure.com/cluster, which all nodes have; empty where
+	// it is not known.
+	Cluster string
 }
+
+// unknownCluster stands for the value of the cluster's own label.
+const unknownCluster = "unknown"
 
 // Granted is a cloud that sells everything.
 func Granted() Told {
@@ -123,9 +130,12 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 	}
 	prices.Note += advanceNote(len(prices.Book.Lines()) > 0, &told)
 	s.Note = prices.Note + "; spot prices and zones are estimates; " + told.Note
-	offline := instancetype.New(instancetype.Region{Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay}, market)
+	offline := instancetype.New(instancetype.Region{
+		Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay,
+		Labels: map[string]string{instancetype.LabelAKSCluster: cmp.Or(told.Cluster, unknownCluster)},
+	}, market)
 	offline.SetSKUs(prices.SKUs())
-	s.Excluded = func(size string) string { return offline.For(DefaultNodeClass("")).WhyExcluded(size) }
+	s.Excluded = func(size string) string { return offline.For(withImages(DefaultNodeClass(""))).WhyExcluded(size) }
 	s.Unknown = func(size string) bool { _, _, err := SizeAndFamily(size); return err != nil }
 	ofKind := map[*instancetype.Built]*fleet.Catalog{} // node classes that differ in nothing that matters share one
 	s.byClass = func(name string) *fleet.Catalog {
@@ -133,7 +143,7 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 		if class == nil {
 			class = DefaultNodeClass(name)
 		}
-		built := offline.For(class)
+		built := offline.For(withImages(class))
 		if ofKind[built] == nil {
 			types := prices.Book.Beyond(built.Catalog.InstanceTypes)
 			ofKind[built] = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.Catalog.LabelKeys, Quotas: quotas}
@@ -197,6 +207,20 @@ func editedCatalog(of *fleet.Catalog, edit func(*model.InstanceType, *model.Offe
 		}
 	}
 	return &catalog
+}
+
+// latest is from which Kubernetes version on families mean the releases that they mean today.
+const latest = "1.34"
+
+// withImages is a node class with the images that it may use, where it has none: sizes which run none
+// of them are not bought. A family that is not known is refused elsewhere.
+func withImages(class *nodeclass.NodeClass) *nodeclass.NodeClass {
+	if len(class.Images) > 0 {
+		return class
+	}
+	own := *class
+	own.Images, _ = image.Definitions(class, cmp.Or(class.KubernetesVersion, latest))
+	return &own
 }
 
 // DefaultNodeClass is a node class with nothing said in it.
