@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -372,6 +373,16 @@ func (m *madePlan) talk(w io.Writer) {
 		fmt.Fprintf(w, "nap: %s %s is left out: %s\n", r.Kind, r.Name, r.Message)
 	}
 	m.read.talk(w, m.input.Problem.LeftOut, m.source)
+	n, first := 0, ""
+	for _, x := range m.input.Rejected {
+		if x.Quiet {
+			n, first = n+1, cmp.Or(first, x.Pod.String())
+		}
+	}
+	if n > 0 {
+		sayNote(w, "left out, for nap has no node for it: %s with rules that keep it off the nodes of every NodePool, the first is %s",
+			plural(n, "pod"), first)
+	}
 }
 
 // sayOffline begins an answer for people with what is assumed where no controller tells,
