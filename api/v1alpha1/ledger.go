@@ -27,10 +27,10 @@ type LedgerPage struct {
 	Form int32 `json:"form"`
 	// Day is the day in UTC, such as 2026-11-22.
 	Day string `json:"day"`
-	// Cost is what was paid on that day in dollars, Machines how many machines ended on
-	// it or are there.
-	Cost     string `json:"cost"`
-	Machines int32  `json:"machines"`
+	// Cost is what was paid on that day in dollars.
+	Cost string `json:"cost"`
+	// Machines is how many machines ended on that day or are there.
+	Machines int32 `json:"machines"`
 	// Written is when the controller wrote the page.
 	Written metav1.Time `json:"written"`
 	// Data are a gzip stream of JSON of at most 768 KiB.

@@ -161,9 +161,12 @@ type NodeAutoProvisioningStatus struct {
 type Outbound struct {
 	// Type is networkProfile.outboundType of the managed cluster, such as loadBalancer.
 	Type string `json:"type"`
-	// Before is what it was before it changed, and Changed is when that was noticed. Both
-	// are empty when no machine is left that was made before.
+	// Before is what it was before it changed. It is empty when no machine is left that was
+	// made before.
 	Before string `json:"before,omitempty"`
+	// Changed is when that was noticed. It is empty when no machine is left that was made
+	// before.
+	//
 	// +optional
 	Changed *metav1.Time `json:"changed,omitempty"`
 }

@@ -26,11 +26,11 @@ type ShadowReport struct {
 	// Form is the version of what the data hold; a reader that does not know it must not
 	// read them.
 	Form int32 `json:"form"`
-	// Paid is what the nodes have cost in dollars in the time that was watched, Planned what
-	// nap's plans for the same pods would have.
-	Paid    string `json:"paid"`
+	// Paid is what the nodes have cost in dollars in the time that was watched.
+	Paid string `json:"paid"`
+	// Planned is what nap's plans for the same pods would have cost in that time, in dollars.
 	Planned string `json:"planned"`
-	// Saved is how much less that is, such as 37%.
+	// Saved is how much less that is than what was paid, such as 37%.
 	Saved string `json:"saved"`
 	// Watched is how long samples were taken, such as 162.4h.
 	Watched string `json:"watched"`

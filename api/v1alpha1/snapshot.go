@@ -73,9 +73,9 @@ type SnapshotStatus struct {
 	// Leaving are the nodes whose deletion has been asked for and which are still there, and
 	// billed, those that have left for longest first.
 	Leaving []LeavingNode `json:"leaving,omitempty"`
-	// Shards is how many SnapshotShards hold all of it, Digest the SHA-256 of their data
-	// put together.
-	Shards int32  `json:"shards"`
+	// Shards is how many SnapshotShards hold all of it.
+	Shards int32 `json:"shards"`
+	// Digest is the SHA-256 of the shards' data put together.
 	Digest string `json:"digest,omitempty"`
 	// Omitted counts the entries that were left out of a list of this object, by its name.
 	Omitted map[string]int32 `json:"omitted,omitempty"`
@@ -94,27 +94,31 @@ type Health struct {
 
 // PriceSource says where prices come from.
 type PriceSource struct {
-	// Source names it, Date is of when it is.
+	// Source names the table or list that has them.
 	Source string `json:"source,omitempty"`
-	Date   string `json:"date,omitempty"`
+	// Date is the day of which they are.
+	Date string `json:"date,omitempty"`
 }
 
 // PendingWorkload is a workload of which pods wait for one reason.
 type PendingWorkload struct {
 	// Workload is the kind, namespace and name.
 	Workload string `json:"workload"`
-	// Pods is how many of them wait, Pod names one of them.
-	Pods int32  `json:"pods"`
-	Pod  string `json:"pod"`
-	// Reason is the code of why they wait, Message the sentence of the pods' events.
-	Reason  string `json:"reason,omitempty"`
+	// Pods is how many of its pods wait.
+	Pods int32 `json:"pods"`
+	// Pod names one of them.
+	Pod string `json:"pod"`
+	// Reason is the code of why they wait.
+	Reason string `json:"reason,omitempty"`
+	// Message is the sentence of the pods' events.
 	Message string `json:"message"`
 }
 
 // Refusal is an offering, or many, that Azure has refused.
 type Refusal struct {
-	// Size or Family is the VM size or the family; both are empty for all sizes.
-	Size   string `json:"size,omitempty"`
+	// Size is the VM size; it is empty where a family or all sizes are refused.
+	Size string `json:"size,omitempty"`
+	// Family is the VM family; it is empty where one size or all sizes are refused.
 	Family string `json:"family,omitempty"`
 	// Kind is what all sizes have in common for which it holds: their architecture, and
 	// whether they have GPUs or are confidential. It is empty for sizes of every kind.
@@ -125,21 +129,25 @@ type Refusal struct {
 	CapacityType string `json:"capacityType"`
 	// MinVCPUs is from how many vCPUs on it holds.
 	MinVCPUs int64 `json:"minVCPUs,omitempty"`
-	// Until is when Azure is asked again, Why what it said.
+	// Until is when Azure is asked again.
 	Until metav1.Time `json:"until"`
-	Why   string      `json:"why"`
+	// Why is what Azure said.
+	Why string `json:"why"`
 }
 
 // QuotaLine is one limit of the subscription, in vCPUs.
 type QuotaLine struct {
-	Name  string `json:"name"`
-	Limit int64  `json:"limit"`
+	// Name is that of the quota, as Azure has it.
+	Name string `json:"name"`
+	// Limit is how many vCPUs the subscription may have.
+	Limit int64 `json:"limit"`
 	// Used counts what nap has bought and Azure does not count yet.
 	Used int64 `json:"used"`
 }
 
 // NodePoolState is a NodePool as it is evaluated now.
 type NodePoolState struct {
+	// Name is that of the NodePool.
 	Name string `json:"name"`
 	// Nodes is how many nodes and machines under way it has.
 	Nodes int32 `json:"nodes"`
@@ -147,9 +155,11 @@ type NodePoolState struct {
 	SpotNodes int32 `json:"spotNodes,omitempty"`
 	// HourlyCost is what they cost in dollars per hour.
 	HourlyCost string `json:"hourlyCost,omitempty"`
-	// CPUPercent and MemoryPercent say how much of its nodes the requests of their pods
-	// take, from 0 to 100; nil without nodes.
-	CPUPercent    *int32 `json:"cpuPercent,omitempty"`
+	// CPUPercent is how much of the cpu of its nodes the requests of their pods take, from 0
+	// to 100; nil without nodes.
+	CPUPercent *int32 `json:"cpuPercent,omitempty"`
+	// MemoryPercent is how much of the memory of its nodes the requests of their pods take,
+	// from 0 to 100; nil without nodes.
 	MemoryPercent *int32 `json:"memoryPercent,omitempty"`
 	// Why is why it buys nothing; empty while it buys.
 	Why string `json:"why,omitempty"`
@@ -165,22 +175,32 @@ type NodePoolState struct {
 
 // Plan is a plan of the provisioning loop, in figures.
 type Plan struct {
-	ID       string      `json:"id"`
-	At       metav1.Time `json:"at"`
-	Pods     int32       `json:"pods"`
-	NewNodes int32       `json:"newNodes"`
-	Pending  int32       `json:"pending"`
+	// ID is the id of the plan, which the controller's log and the ledger have, too.
+	ID string `json:"id"`
+	// At is when it was made.
+	At metav1.Time `json:"at"`
+	// Pods is how many pods it was made for.
+	Pods int32 `json:"pods"`
+	// NewNodes is how many machines it buys.
+	NewNodes int32 `json:"newNodes"`
+	// Pending is how many of the pods get no place.
+	Pending int32 `json:"pending"`
 	// HourlyCost is what the new nodes cost in dollars per hour.
 	HourlyCost string `json:"hourlyCost"`
-	Took       string `json:"took"`
+	// Took is how long it took to make, such as 41ms.
+	Took string `json:"took"`
 }
 
 // MachineUnderWay is a NodeClaim that is not an initialized node yet.
 type MachineUnderWay struct {
-	NodeClaim string      `json:"nodeClaim"`
-	NodePool  string      `json:"nodePool"`
-	Size      string      `json:"size,omitempty"`
-	Ordered   metav1.Time `json:"ordered"`
+	// NodeClaim is the name of the NodeClaim.
+	NodeClaim string `json:"nodeClaim"`
+	// NodePool is the name of its NodePool.
+	NodePool string `json:"nodePool"`
+	// Size is the VM size; empty while none is chosen.
+	Size string `json:"size,omitempty"`
+	// Ordered is when the NodeClaim was made.
+	Ordered metav1.Time `json:"ordered"`
 	// Stage is how far it is: Ordered, Launched or Registered.
 	Stage string `json:"stage"`
 	// Trouble is what keeps it from becoming a node that takes pods, as far as it is known: the
@@ -192,9 +212,12 @@ type MachineUnderWay struct {
 
 // LeavingNode is a node whose NodeClaim is deleted.
 type LeavingNode struct {
-	Node      string `json:"node,omitempty"`
+	// Node is the name of the node; empty where the machine has not become one.
+	Node string `json:"node,omitempty"`
+	// NodeClaim is the name of its NodeClaim.
 	NodeClaim string `json:"nodeClaim"`
-	NodePool  string `json:"nodePool,omitempty"`
+	// NodePool is the name of its NodePool.
+	NodePool string `json:"nodePool,omitempty"`
 	// Since is when the deletion was asked for.
 	Since metav1.Time `json:"since"`
 	// BlockedBy is what the node waits for that does not end by itself, or takes longer than is
@@ -214,24 +237,27 @@ const (
 
 // Move is a removal of nodes, with the machines that replace them.
 type Move struct {
+	// ID tells it from other moves; leaving[].move has it, too.
 	ID string `json:"id"`
 	// Reason is Empty, Underutilized, Drifted, Unhealthy or Expired.
 	Reason string `json:"reason"`
-	// Nodes is how many nodes it removes, Node names one of them.
-	Nodes int32  `json:"nodes"`
-	Node  string `json:"node"`
+	// Nodes is how many nodes it removes.
+	Nodes int32 `json:"nodes"`
+	// Node names one of them.
+	Node string `json:"node"`
 	// NodePools are those of the nodes.
 	NodePools []string `json:"nodePools,omitempty"`
 	// Replacements is how many machines are bought first.
 	Replacements int32 `json:"replacements,omitempty"`
-	// Evictions is how many pods have to move, HourlySaving what it saves in dollars per
-	// hour.
-	Evictions    int32  `json:"evictions"`
+	// Evictions is how many pods have to move.
+	Evictions int32 `json:"evictions"`
+	// HourlySaving is what it saves in dollars per hour.
 	HourlySaving string `json:"hourlySaving"`
 	// Stage is how far it is: Replacing, Draining, RollingBack, Leaving, Done or RolledBack.
 	Stage string `json:"stage"`
 	// Why is why it is rolled back, or what its nodes wait for that leave.
-	Why   string      `json:"why,omitempty"`
+	Why string `json:"why,omitempty"`
+	// Begun is when it began.
 	Begun metav1.Time `json:"begun"`
 	// Ended is when it was over; nil while it is under way.
 	Ended *metav1.Time `json:"ended,omitempty"`
@@ -258,8 +284,9 @@ type SnapshotShard struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Part counts from 0, Parts is how many there are.
-	Part  int32 `json:"part"`
+	// Part is the number of the part, from 0.
+	Part int32 `json:"part"`
+	// Parts is how many there are.
 	Parts int32 `json:"parts"`
 	// Digest is that of the Snapshot to which the part belongs.
 	Digest string `json:"digest"`
