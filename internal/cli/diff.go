@@ -20,6 +20,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -235,7 +236,7 @@ func (p *comparison) compare(read, edited *planInput, source *offline.Source) *f
 		}
 		if np := read.pools[pool]; reason == "" && np != nil && np.Spec.Template.Spec.NodeClassRef != nil &&
 			classes[np.Spec.Template.Spec.NodeClassRef.Name] {
-			reason = "NodeClassDrift"
+			reason = string(cloudprovider.DriftNodeClass)
 		}
 		if reason != "" {
 			f.lost[node.Name] = true
@@ -253,12 +254,18 @@ func withoutTags(class *nodeclass.NodeClass) *nodeclass.NodeClass {
 	return &own
 }
 
+// Karpenter's reasons of drift that an edit leads to.
+const (
+	driftedPool         = "NodePoolDrifted"
+	driftedRequirements = "RequirementsDrifted"
+)
+
 // driftOf is why a node of a NodePool drifts once that is edited, in Karpenter's words, or
 // "". Nodes in files often lack labels that Azure's have: where their size does not tell these
 // either, they count as met.
 func driftOf(before, after *v1.NodePool, node *corev1.Node, sizes *sizeLabels) string {
 	if before.Hash() != after.Hash() {
-		return "NodePoolDrifted"
+		return driftedPool
 	}
 	for i := range after.Spec.Template.Spec.Requirements {
 		r := &after.Spec.Template.Spec.Requirements[i]
@@ -267,9 +274,9 @@ func driftOf(before, after *v1.NodePool, node *corev1.Node, sizes *sizeLabels) s
 		switch {
 		case !known || wanted.Matches(value, present):
 		case present:
-			return fmt.Sprintf("RequirementsDrifted: %s is %s", r.Key, value)
+			return fmt.Sprintf("%s: %s is %s", driftedRequirements, r.Key, value)
 		default:
-			return fmt.Sprintf("RequirementsDrifted: its size has no %s", r.Key)
+			return fmt.Sprintf("%s: its size has no %s", driftedRequirements, r.Key)
 		}
 	}
 	return ""

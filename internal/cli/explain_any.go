@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/poollint"
 )
 
 // kindWords are what people call the kinds of workloads, pods, nodes and NodePools.
@@ -46,7 +46,9 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 		}
 	}
 	told, sent := event.Named(name)
-	if kind == "" && (reasonNamed(name) != nil || sent && told.Name == name) { // an event's in lower case may be a pod's name
+	drifted := driftNamed(name)
+	exactly := sent && told.Name == name || name == string(poollint.NothingToBuy) || drifted != nil && drifted.name == name
+	if kind == "" && (reasonNamed(name) != nil || exactly) { // an event's in lower case may be a pod's name
 		return c.explainReason(name)
 	}
 	_, _, err := offline.SizeAndFamily(name)
@@ -119,80 +121,6 @@ func (c *explainCommand) kindOf(read *planInput, name string) string {
 		}
 	}
 	return kind
-}
-
-// reasonNamed is a reason by its code, in any case, or nil.
-func reasonNamed(name string) *model.ReasonInfo {
-	for _, info := range model.Reasons() {
-		if strings.EqualFold(string(info.Reason), name) {
-			return &info
-		}
-	}
-	return nil
-}
-
-func newExplainReason(s command.Streams) *cobra.Command {
-	c := &explainCommand{plan: planCommand{streams: s, now: time.Now}}
-	cmd := &cobra.Command{
-		Use:   "reason CODE",
-		Short: "Say what a reason means and what helps",
-		Long: "Say what the code of a reason means, and what helps against it: why a pod waits\n" +
-			"or a node stays, or what an event of nap's says.\ndocs/reasons.md and docs/events.md list all.",
-		Example: `  nap explain reason QuotaExceeded`,
-		Args:    one("the code of a reason", "QuotaExceeded"),
-		RunE:    func(_ *cobra.Command, args []string) error { return c.explainReason(args[0]) },
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return reasonNames(), cobra.ShellCompDirectiveNoFileComp
-		},
-	}
-	addOutput(cmd, &c.output, documentForms())
-	return cmd
-}
-
-func (c *explainCommand) explainReason(code string) error {
-	if err := checkOutput(c.output, documentForms()); err != nil {
-		return err
-	}
-	if info := reasonNamed(code); info != nil {
-		return c.tell(&story{Verdict: fmt.Sprintf("%s: %s", info.Reason, info.Meaning), Lines: []string{}, Fix: info.Fix})
-	}
-	if told, sent := event.Named(code); sent {
-		return c.tell(storyOfEvent(&told))
-	}
-	var near []string
-	for _, known := range reasonNames() {
-		if strings.Contains(strings.ToLower(known), strings.ToLower(code)) {
-			near = append(near, known)
-		}
-	}
-	return fmt.Errorf("no reason %s; there are %s", code, cmp.Or(strings.Join(near, ", "), "those of docs/reasons.md and docs/events.md"))
-}
-
-// reasonNames are the codes of all reasons, those of events among them, sorted.
-func reasonNames() []string {
-	var out []string
-	for _, info := range model.Reasons() {
-		out = append(out, string(info.Reason))
-	}
-	for _, r := range event.Reasons() {
-		out = append(out, r.Name)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// linkOnPage is a link of the pages in docs: its text, and where it leads.
-var linkOnPage = regexp.MustCompile(`\[([^\]]+)\]\(([^)#]+)[^)]*\)`)
-
-// storyOfEvent says what an event tells, and what to do.
-func storyOfEvent(r *event.Reason) *story {
-	plain := func(text string) string {
-		return strings.ReplaceAll(linkOnPage.ReplaceAllString(text, "$1 (docs/$2)"), "`", "")
-	}
-	return &story{
-		Verdict: fmt.Sprintf("%s: %s.", r.Name, plain(r.Says)),
-		Lines:   []string{fmt.Sprintf("It is an event of type %s on %s.", r.Type, strings.Join(r.On, ", "))}, Fix: plain(r.Do),
-	}
 }
 
 func newExplainWorkload(s command.Streams, now func() time.Time) *cobra.Command {

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
-	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -291,24 +290,4 @@ func (t *toldNode) describe() {
 		}
 		t.story.say("%s", line)
 	}
-}
-
-// driftText is a reason of drift with what it means.
-func driftText(reason string) string {
-	words := map[string]string{
-		string(cloudprovider.DriftNodeClass):       "its AKSNodeClass has changed",
-		string(cloudprovider.DriftVersion):         "new nodes have a newer Kubernetes version",
-		string(cloudprovider.DriftKubeletIdentity): "new nodes have another kubelet identity",
-		string(cloudprovider.DriftImage):           "new nodes have another image",
-		string(cloudprovider.DriftSSHKey):          "new nodes have another SSH key",
-		string(cloudprovider.DriftClusterConfig):   "the cluster's configuration has changed",
-		"NodePoolDrifted":                          "the template of its NodePool has changed",
-		"RequirementsDrifted":                      "it does not meet the requirements of its NodePool any more",
-		"InstanceTypeNotFound":                     "its size or its offering is not in the catalogue any more",
-		"Retired":                                  "nap retire was asked to replace it",
-	}[reason]
-	if words == "" {
-		return reason
-	}
-	return reason + ", " + words
 }

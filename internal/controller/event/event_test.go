@@ -189,19 +189,27 @@ func set(names []string) map[string]bool {
 	return out
 }
 
-// Every code of package poollint is a reason, found in its source.
+// Every code of package poollint, found in its source, is a reason of Warnings on NodePools, and its
+// event is among those that are tried.
 func TestEveryFindingIsAReason(t *testing.T) {
 	text, err := os.ReadFile("../../poollint/lint.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	codes := regexp.MustCompile(`(?m)^\t\w+\s+Code = "(\w+)"$`).FindAllStringSubmatch(string(text), -1)
-	if len(codes) < 9 {
+	if len(codes) < 11 {
 		t.Fatalf("only %d codes were found", len(codes))
 	}
+	tried := map[string]bool{}
+	unwise := worstEvents()["Unwise"].events
+	for i := range unwise {
+		tried[unwise[i].Reason] = true
+	}
 	for _, m := range codes {
-		if _, known := event.Named(event.ReasonOf(&poollint.Finding{Code: poollint.Code(m[1])})); !known {
-			t.Errorf("%s is no reason of events", m[1])
+		reason := event.ReasonOf(&poollint.Finding{Code: poollint.Code(m[1])})
+		told, known := event.Named(reason)
+		if !known || !slices.Contains(told.On, "NodePool") || told.Type != "Warning" || !tried[reason] {
+			t.Errorf("%s is %+v (known: %t, tried: %t), want a Warning on NodePools", m[1], told, known, tried[reason])
 		}
 	}
 }

@@ -119,7 +119,7 @@ func ofPools() []Reason {
 		{ReasonFrozen, on, usual, "no node is removed voluntarily, until when, and why",
 			"Nothing. `nap thaw` ends it ([how](disruption.md#stop-it-for-a-while-or-ask-for-it))."},
 		{ReasonThawed, on, usual, "nodes may be removed voluntarily again", "Nothing."},
-		{events.NoCompatibleInstanceTypes, on, alarm, "the NodePool can buy nothing, and what it asks for", "Widen its requirements."},
+		{events.NoCompatibleInstanceTypes, on, alarm, "the NodePool can buy nothing, and what it asks for (`NothingToBuy` of `nap lint`)", "Widen its requirements."},
 		{string(poollint.SizeCannotBeBought), on, alarm, "a size that the NodePool names cannot be bought", "Remove it from the requirement."},
 		{string(poollint.OneSize), on, alarm, "the NodePool can buy one size alone", "Name a family in place of the size."},
 		{string(poollint.SpotWithoutFallback), on, alarm, "spot machines alone can be bought", "Allow on-demand, or add a NodePool that does."},
@@ -134,6 +134,10 @@ func ofPools() []Reason {
 			"Remove `spec.imageVersion` of the AKSNodeClass, or set `expireAfter`."},
 		{string(poollint.UnreadableBudget), on, alarm, "a disruption budget cannot be read, so no node of the NodePool is disrupted",
 			"Correct its schedule."},
+		{string(poollint.ManagedGPUNotRegistered), []string{pool, claim}, alarm,
+			"the preview feature of managed GPUs is not registered, so that AKS refuses the GPU machines of the NodePool, or to delete or " +
+				"to restart the machine",
+			sentence(adviceOf(unavailable.NoManagedGPU))},
 		{ReasonSound, on, usual, "nothing about the NodePool is [unwise](convert.md#nodepools-that-are-taken-and-unwise) any more", "Nothing."},
 	}
 }
@@ -169,16 +173,23 @@ func ofCluster() []Reason {
 	}
 }
 
-// ofAzure are the reasons of refusals to delete or restart a machine on which a person has to act.
+// ofAzure are the reasons of refusals to delete or restart a machine on which a person has to act,
+// but for the one that is a finding on NodePools, too, which ofPools has.
 func ofAzure() []Reason {
 	var out []Reason
 	for _, refusal := range unavailable.Refusals() {
-		if refusal.Advice != "" {
+		if refusal.Advice != "" && refusal.Kind != unavailable.NoManagedGPU {
 			out = append(out, Reason{refusal.Reason, []string{claim}, alarm,
 				"Azure refuses to delete or to restart the machine", sentence(refusal.Advice)})
 		}
 	}
 	return out
+}
+
+// adviceOf is what helps against a kind of refusal.
+func adviceOf(kind unavailable.Kind) string {
+	all := unavailable.Refusals()
+	return all[slices.IndexFunc(all, func(r unavailable.Refusal) bool { return r.Kind == kind })].Advice
 }
 
 // sentence writes advice as a sentence.

@@ -175,6 +175,7 @@ func onPools() map[string]sent {
 	for _, code := range []poollint.Code{
 		poollint.NothingToBuy, poollint.SizeCannotBeBought, poollint.OneSize, poollint.SpotWithoutFallback, poollint.NoLimit,
 		poollint.LimitAboveQuota, poollint.LimitBelowMachine, poollint.Overlap, poollint.PinnedForEver, poollint.UnreadableBudget,
+		poollint.ManagedGPUNotRegistered,
 	} {
 		many := strings.TrimSuffix(strings.Repeat(poolName+", ", 99), ", ")
 		unwise = append(unwise, event.Unwise(pool, &poollint.Finding{NodePool: poolName, Code: code,
