@@ -175,7 +175,7 @@ type NodePoolState struct {
 
 // Plan is a plan of the provisioning loop, in figures.
 type Plan struct {
-	// ID is the id of the plan, which the controller's log and the ledger have, too.
+	// ID is the id of the plan, which the controller's log has, too.
 	ID string `json:"id"`
 	// At is when it was made.
 	At metav1.Time `json:"at"`
