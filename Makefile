@@ -70,7 +70,7 @@ release: build $(PACKAGE) ## Make bin/dist: archives for linux, darwin and windo
 	  $(foreach s,$(RELEASE),$(BIN)/release/$(subst /,-,$(s)))
 
 .PHONY: lab
-lab: build ## Build bin/nap-lab: control plane, simulated Azure, stories (first time: 4 to 10 minutes more on 2 cores).
+lab: build ## Build bin/nap-lab: control plane, simulated Azure, scenarios (first time: 4 to 10 minutes more on 2 cores).
 	@$(NAP) lab build
 
 .PHONY: nap
@@ -101,7 +101,7 @@ race: lab ## Run the tests of the main module under the race detector.
 	@$(GOTEST) -race -timeout 60m $(PACKAGES)
 
 .PHONY: race-stories
-race-stories: lab ## Short stories with a controller that reports data races (5 minutes the first time on 2 cores; needs a C compiler).
+race-stories: lab ## Short scenarios with a controller that reports data races (5 minutes the first time on 2 cores; needs a C compiler).
 	@$(GO) test -tags scale -count=1 -v -timeout 30m -run 'NoDataRace|RaceReports' ./internal/lab/cloud
 
 .PHONY: scale
@@ -139,11 +139,11 @@ shadow: lab ## Karpenter's own provisioner rules, and a shadow watches beside it
 	@$(GO) test -tags scale -v -timeout 20m -run Shadow ./internal/lab/cloud
 
 .PHONY: gates
-gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
+gates: lab ## Scenarios of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
 
 .PHONY: autoscalers
-autoscalers: lab ## Stories with autoscalers of pods: HorizontalPodAutoscaler, KEDA's pattern, resize in place (6 minutes).
+autoscalers: lab ## Scenarios with autoscalers of pods: HorizontalPodAutoscaler, KEDA's pattern, resize in place (6 minutes).
 	@$(GO) test -tags scale -v -timeout 30m -run 'HorizontalPodAutoscaler|ScaledFromZero|ResizedInPlace' ./internal/lab/cloud
 
 .PHONY: permissions

@@ -1,7 +1,7 @@
 // Command nap-lab is everything that makes a nap lab, in one executable: the control
 // plane (etcd, kube-apiserver, kube-scheduler and kube-controller-manager,
 // unmodified), and the commands that start labs, simulate Azure and its kubelets, and
-// play stories. Users reach those as "nap lab ...".
+// play scenarios. Users reach those as "nap lab ...".
 //
 //	nap-lab up|down|status|run|demo ...  the lab, see internal/cli/labcli
 //	nap-lab etcd --data-dir=... --client-port=...

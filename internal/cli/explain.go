@@ -21,7 +21,7 @@ const explainLines = 12
 func newExplain(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: now}}
 	cmd := &cobra.Command{
-		Use:   "explain [WORKLOAD | POD | NODE | OFFER | NODEPOOL | REASON]",
+		Use:   "explain [WORKLOAD | POD | NODE | SIZE | NODEPOOL | REASON]",
 		Short: "Say why a pod goes where it goes, why a node stays or goes, and why a size is bought or not",
 		Long: `Say why. What is asked about is found by its name: the code of a reason, a VM
 size, a NodePool, a node or NodeClaim, a pod, or a workload; deploy/web,

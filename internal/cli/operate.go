@@ -325,7 +325,7 @@ func newRetry(s command.Streams) *cobra.Command {
 	o := &operator{streams: s, now: time.Now}
 	all := false
 	cmd := &cobra.Command{
-		Use:   "retry OFFER",
+		Use:   "retry SIZE",
 		Short: "Ask Azure again for a VM size that it has refused",
 		Long: `Let the controller forget what Azure has refused of a VM size and its family,
 read the quota again, and ask for it when pods need it: after a quota was

@@ -43,7 +43,7 @@ type pacing struct {
 	// idle counts the decisions in a row that found nothing to do, with the revision of the
 	// one before.
 	idle int
-	// market says that prices or offers have changed since the last look. It is set by other
+	// market says that prices or offerings have changed since the last look. It is set by other
 	// goroutines.
 	market atomic.Bool
 	// unquiet is since when commands of consolidation wait for nodes to become

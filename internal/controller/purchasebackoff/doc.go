@@ -1,7 +1,7 @@
 // Package purchasebackoff stops purchases that lead to nothing.
 //
 // A machine that is bought for a pod and that the pod then does not use would be
-// bought again and again: the plan sees the same pod and the same offer. Whatever the
+// bought again and again: the plan sees the same pod and the same offering. Whatever the
 // cause is, known or not, the same mechanism ends it. A [Breaker] counts per key how
 // many purchases in a row have failed, and makes the next one wait for longer each
 // time; from a certain failure on, single purchases probe whether the cause is gone.

@@ -43,8 +43,8 @@ const (
 	decideWithin = 10 * time.Minute
 )
 
-// Purchases follow what is bought for workloads. A purchase is what one plan buys for
-// one workload, however many machines that are. It succeeds when a pod of the workload
+// Purchases follow what is bought for workloads. A purchase for a workload is what one plan
+// buys for it, however many machines that are. It succeeds when a pod of the workload
 // runs on one of the machines, and fails when the machines are there, or gone, and
 // pods of the workload still wait. One goroutine calls Observe; the rest is safe for
 // concurrent use.

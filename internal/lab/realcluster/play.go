@@ -68,7 +68,7 @@ func unused(ctx context.Context, cluster *rest.Config, azure *Azure, story *scen
 		return err
 	}
 	if claims > 0 {
-		return fmt.Errorf("the cluster %s has %d NodeClaims; play stories on a cluster of their own", cluster.Host, claims)
+		return fmt.Errorf("the cluster %s has %d NodeClaims; play scenarios on a cluster of their own", cluster.Host, claims)
 	}
 	machines, err := azure.Accepted(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func unused(ctx context.Context, cluster *rest.Config, azure *Azure, story *scen
 		return err
 	}
 	if len(there) > 0 {
-		return fmt.Errorf("the cluster %s has %s already, which the story would overwrite; delete them, or play it on another cluster",
+		return fmt.Errorf("the cluster %s has %s already, which the scenario would overwrite; delete them, or play it on another cluster",
 			cluster.Host, strings.Join(there, ", "))
 	}
 	return nil
