@@ -9,7 +9,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
-// doctorReport is what nap doctor prints as JSON.
+// doctorReport is what nap doctor prints as JSON. Its fields are a promise: docs/plan-json.md
+// documents them.
 type doctorReport struct {
 	Cluster           string                 `json:"cluster"`
 	ResourceGroup     string                 `json:"resourceGroup"`

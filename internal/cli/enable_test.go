@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -218,33 +217,6 @@ func TestEnableDryRunForPrograms(t *testing.T) {
 		!strings.HasPrefix(text, `--output: got "yaml", which goes with --dry-run`) {
 		t.Errorf("exit code %d, %d writes:\n%s", code, c.writes(), text)
 	}
-}
-
-// TestPageHasTheFieldsOfDryRuns: docs/plan-json.md has each field that programs read.
-func TestPageHasTheFieldsOfDryRuns(t *testing.T) {
-	page, err := os.ReadFile("../../docs/plan-json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## `nap enable --dry-run -o json`, `nap disable --dry-run -o json`\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var visit func(of reflect.Type)
-	visit = func(of reflect.Type) {
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-			of = of.Elem()
-		}
-		if of.Kind() != reflect.Struct || of == reflect.TypeFor[doctorReport]() { // which is of nap doctor
-			return
-		}
-		for _, f := range reflect.VisibleFields(of) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !strings.Contains(section, "`"+name) && !strings.Contains(section, "."+name+"`") {
-				t.Errorf("the page lacks %s of %s", name, of.Name())
-			}
-			visit(f.Type)
-		}
-	}
-	visit(reflect.TypeFor[dryRunReport]())
 }
 
 // TestEnableSaysWhatAnOwnerHasToRun: who may make an identity and no role is told the

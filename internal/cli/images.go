@@ -28,7 +28,8 @@ type imagesCommand struct {
 	noHeaders bool
 }
 
-// imagesReport is what nap images tells, and its form as JSON.
+// imagesReport is what nap images tells, and its form as JSON. Its fields are a promise:
+// docs/plan-json.md documents them.
 type imagesReport struct {
 	Cluster           string          `json:"cluster"`
 	Region            string          `json:"region"`

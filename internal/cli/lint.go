@@ -191,9 +191,16 @@ func itOrThem(n int) string {
 	return "them"
 }
 
+// lintReport is nap lint -o json. Its fields are a promise: docs/plan-json.md documents them.
+type lintReport struct {
+	Findings []poollint.Finding `json:"findings"`
+	// NodePools is how many NodePools were looked at.
+	NodePools int `json:"nodePools"`
+}
+
 func (c *lintCommand) report(found []poollint.Finding, pools int) error {
 	if isDocument(c.output) {
-		document := map[string]any{"nodePools": pools, "findings": append([]poollint.Finding{}, found...)}
+		document := lintReport{Findings: append([]poollint.Finding{}, found...), NodePools: pools}
 		if err := writeDocument(c.streams.Out, c.output, document); err != nil {
 			return err
 		}

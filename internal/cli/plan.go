@@ -214,6 +214,10 @@ func (c *planCommand) run(ctx context.Context) error {
 		c.shown.scope.keep(made)
 	}
 	made.talk(c.streams.Err)
+	if made.notReplayed > 0 {
+		sayNote(c.streams.Err, "--replay plans for pods that wait alone, as --pending-only does, and repeats none of the %s of %s",
+			plural(made.notReplayed, "move"), c.replay)
+	}
 	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
 		return err
 	}
@@ -254,6 +258,8 @@ type madePlan struct {
 	moves *movesReport
 	// decided are the pods on which the live cluster's controller has decided.
 	decided []decided
+	// notReplayed is how many moves the answer has that is repeated without them.
+	notReplayed int
 }
 
 // make reads the input and plans.
@@ -276,7 +282,7 @@ func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, 
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	policy := c.policy(elapsed)
 	if c.replay != "" {
-		if policy.Replay, err = readReplay(c.replay); err != nil {
+		if policy.Replay, made.notReplayed, err = readReplay(c.replay); err != nil {
 			return nil, err
 		}
 		policy.Budget, policy.Seed = policy.Replay.Budget, policy.Replay.Seed
@@ -336,24 +342,25 @@ func left(plan *model.Plan) int {
 }
 
 // readReplay reads the record of a plan from a file that holds the plan as -o json or
-// yaml prints it.
-func readReplay(path string) (*model.Replay, error) {
+// yaml prints it, and how many moves the answer has beside it.
+func readReplay(path string) (record *model.Replay, moves int, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--replay: %w", err)
+		return nil, 0, fmt.Errorf("--replay: %w", err)
 	}
 	var plan struct {
 		Summary struct {
 			Replay *model.Replay `json:"replay"`
 		} `json:"summary"`
+		Moves []any `json:"moves"`
 	}
 	if err := yaml.Unmarshal(text, &plan); err != nil {
-		return nil, fmt.Errorf("--replay: %s is no answer of nap plan -o json or yaml: %w", path, err)
+		return nil, 0, fmt.Errorf("--replay: %s is no answer of nap plan -o json or yaml: %w", path, err)
 	}
 	if plan.Summary.Replay == nil {
-		return nil, fmt.Errorf("--replay: %s has no summary.replay; nap plan -o json writes it where --budget is above 0", path)
+		return nil, 0, fmt.Errorf("--replay: %s has no summary.replay; nap plan -o json writes it where --budget is above 0", path)
 	}
-	return plan.Summary.Replay, nil
+	return plan.Summary.Replay, len(plan.Moves), nil
 }
 
 func (c *planCommand) policy(elapsed func() time.Duration) model.Policy {

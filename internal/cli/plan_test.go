@@ -151,6 +151,25 @@ func TestPlanReplayRepeatsEarlierAnswer(t *testing.T) {
 	}
 }
 
+// An answer with moves is repeated without them, and a note says so.
+func TestPlanReplaySaysThatMovesAreNotRepeated(t *testing.T) {
+	const fleet = "../../docs/examples/fleet.yaml"
+	whole, _, code := nap.Run(t, "plan", "-f", fleet, "--budget", "30s", "-o", "json")
+	if code != 2 || !strings.Contains(whole, `"moves": [`) {
+		t.Fatalf("exit code %d:\n%s", code, whole)
+	}
+	file := filepath.Join(t.TempDir(), "plan.json")
+	if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, told, _ := nap.Run(t, "plan", "-f", fleet, "--replay", file, "-o", "json")
+	told = strings.Join(strings.Fields(told), " ")
+	if strings.Contains(again, `"moves": [`) || !strings.Contains(told, "note: --replay plans for pods that wait alone") ||
+		!strings.Contains(told, "repeats none of the ") {
+		t.Errorf("%q, and\n%s", told, again)
+	}
+}
+
 func TestFormatDollars(t *testing.T) {
 	for v, want := range map[float64]string{
 		0.0225: "$0.022", 99.5: "$99.500", 100: "$100.00", 12518.04: "$12,518.04", 1234567.891: "$1,234,567.89",

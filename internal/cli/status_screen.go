@@ -153,7 +153,7 @@ func (t *statusScreen) pools(room int) {
 			spot = fmt.Sprintf("%d%%", 100*p.SpotNodes/p.Nodes)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", clip(p.Name, 24), p.Nodes, percentText(p.CPUPercent), percentText(p.MemoryPercent),
-			limitText(p.Limits), cmp.Or(p.HourlyCost, "0.000"), spot, underWay)
+			cellText(limitText(p.Limits)), cmp.Or(p.HourlyCost, "0.000"), spot, underWay)
 	}
 	w.Flush()
 	for line := range strings.Lines(text.String()) {
@@ -200,7 +200,8 @@ func percentText(p *int32) string {
 	return fmt.Sprintf("%d%%", *p)
 }
 
-// limitText is the first limit of dollars per hour, cpu, memory and nodes that there is.
+// limitText is the first limit of dollars per hour, cpu, memory and nodes that there is, or
+// empty.
 func limitText(limits map[string]string) string {
 	if text := limits[snapshot.LimitDollars]; text != "" { // such as $9.120/$12.500/h
 		return strings.Replace(text, "/h of ", "/", 1)
@@ -210,7 +211,7 @@ func limitText(limits map[string]string) string {
 			return strings.Replace(text, " of ", "/", 1) + " " + name
 		}
 	}
-	return "-"
+	return ""
 }
 
 // pending are the workloads that wait, with the command that says more.

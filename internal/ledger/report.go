@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Report is what a ledger says of some days.
+// Report is what a ledger says of some days. Its fields are a promise: docs/plan-json.md documents
+// them.
 type Report struct {
 	// From is the start of its first day, To up to when everything is counted, both in
 	// UTC. Began is when the ledger began.

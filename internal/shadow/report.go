@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Report is a record from a moment on. Its fields are a promise: docs/shadow.md documents
-// them.
+// Report is a record from a moment on. Its fields are a promise: docs/plan-json.md
+// documents them.
 type Report struct {
 	// From is the start of the first hour that counts, To the latest sample. Began is when the
 	// record began.
