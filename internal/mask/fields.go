@@ -60,7 +60,7 @@ func (f fieldFinder) field(from, to int) {
 	case value == sign:
 		f.partner(n, at)
 	case bytes.HasPrefix(f.text[sign:], []byte("://")):
-	case !n.quoted && !n.first && f.text[sign] == ':' && f.is(value, blanks) && isPlural(string(f.text[from:to])): // prose about objects
+	case !n.quoted && !n.first && f.text[sign] == ':' && f.is(value, blanks) && f.inGeneral(from, to): // prose
 	default:
 		if n.kind == setting && f.text[sign] == ':' { // it does not stand among settings
 			n.kind = secret
@@ -92,6 +92,16 @@ func separator(f *finder, to int) (at, sign, value int) {
 		value++
 	}
 	return at, sign, value
+}
+
+// atLarge are words before a name that mean none in particular: no value of one follows it.
+var atLarge = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.-])(?i:any|no|each|every)[ \t]+$`)
+
+// inGeneral reports whether prose means objects, or no particular secret, by a name: what follows
+// its colon is a further part of the sentence.
+func (f fieldFinder) inGeneral(from, to int) bool {
+	const most = 10 // symbols: the longest of the words, and what is around it
+	return isPlural(string(f.text[from:to])) || atLarge.Match(f.text[max(0, from-most):from])
 }
 
 // kindOf is the kind of a name.

@@ -66,6 +66,8 @@ func TestTextMasksSecretsByTheirName(t *testing.T) {
 		{"level=info token=abc user=y", list("abc"), list("level=info", "user=y")},
 		{"cannot read token: abc of y", list("abc"), list("of y")},
 		{"token: abc", list("abc"), list("token: ***")},
+		{"read many token: abc of y", list("abc"), list("of y")},
+		{"any token=abc, no password:abc, any \"token\": \"abc\"", list("abc"), nil},
 		{"--token abc --name y", list("abc"), list("--name y")},
 		{"--password=abc --name y", list("abc"), list("--name y")},
 		{"export AZURE_CLIENT_SECRET=abc.def~", list("abc.def"), list("AZURE_CLIENT_SECRET=***")},
@@ -147,7 +149,8 @@ func TestTextLeavesWhatIsNoSecret(t *testing.T) {
 		`{"tokenExpiry":"2026-11-24T02:37:05Z","token":"","password":null,"automountServiceAccountToken":false}`,
 		"AZURE_FEDERATED_TOKEN_FILE=/var/run/secrets/azure/tokens/azure-identity-token", "secretName: nap-tls", "SharedAccessKeyName=root",
 		"the bootstrap tokens: secrets is forbidden: User \"system:serviceaccount:nap-system:nap\" cannot list resource \"secrets\"",
-		"failed to list *v1.Secret: the server has no more of them", "key: karpenter.sh/nodepool", "get a token: AADSTS700016: no application",
+		"reading the kubeconfig: yaml: line 3: found character that cannot start any token: choose another with --kubeconfig or --context",
+		"it has no token: sign in, or give one", "failed to list *v1.Secret: the server has no more of them", "key: karpenter.sh/nodepool", "get a token: AADSTS700016: no application",
 		"DefaultAzureCredential: failed to acquire a token.\nAttempted credentials:\n\tEnvironmentCredential: missing environment variable AZURE_TENANT_ID\n" +
 			"\tWorkloadIdentityCredential: no client ID specified. Check pod configuration or set ClientID in the options\n" +
 			"\tManagedIdentityCredential: managed identity timed out\n\tAzureCLICredential: Azure CLI not found on path",
