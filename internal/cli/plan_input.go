@@ -127,6 +127,9 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 			return nil, err
 		}
 	}
+	if err := ctx.Err(); err != nil { // standard input has ended with it
+		return nil, err
+	}
 	if !live && len(p.manifests)+len(p.unread)+len(p.problems) == 0 {
 		return nil, fmt.Errorf("nothing to plan for: %s holds no object: give Kubernetes objects, as kubectl get -o yaml prints them",
 			inWords(f.files))

@@ -8,9 +8,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
@@ -18,13 +20,14 @@ import (
 // Main runs nap with the arguments that follow the program's name and returns
 // the exit code. The version is what "nap version" prints.
 func Main(ctx context.Context, args []string, version string, s command.Streams) int {
+	s = s.Until(ctx)
 	return command.Run(ctx, newRoot(version, s, time.Now), args, s)
 }
 
 // Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and the
 // commands that answers offer then say "kubectl nap".
 func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
-	s = asPlugin(s)
+	s = asPlugin(s).Until(ctx)
 	return command.Run(ctx, pluginOf(newRoot(version, s, time.Now), &s), args, s)
 }
 
@@ -43,8 +46,8 @@ To see it work on this machine, without Azure and without containers:
 	})
 	root.SetVersionTemplate("nap {{.Version}}\n")
 	root.AddCommand(
-		newLab(s),
-		newController(s),
+		newLab(s.Whole()),
+		newController(s.Whole()),
 		newStatus(s, now),
 		newGet(s, now),
 		newPlan(s),
@@ -71,7 +74,41 @@ To see it work on this machine, without Azure and without containers:
 		newVersion(version, s),
 	)
 	completeContexts(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkStandardInput(cmd) }
 	return root
+}
+
+// checkStandardInput refuses flags that want to read standard input after another one: they would
+// find it empty.
+func checkStandardInput(cmd *cobra.Command) error {
+	var readers []string
+	for _, flag := range []string{"filename", "from", "price-sheet", "reservations"} {
+		f := cmd.Flags().Lookup(flag)
+		if f == nil {
+			continue
+		}
+		names := []string{f.Value.String()}
+		if many, is := f.Value.(pflag.SliceValue); is {
+			names = many.GetSlice()
+		}
+		for _, name := range names {
+			if name == "-" {
+				readers = append(readers, shortest(f)+" -")
+			}
+		}
+	}
+	if len(readers) < 2 {
+		return nil
+	}
+	return fmt.Errorf("%s: standard input can be read once: give a file in the place of all but one -", strings.Join(readers, ", "))
+}
+
+// shortest is a flag as people type it.
+func shortest(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
 }
 
 func newVersion(version string, s command.Streams) *cobra.Command {
@@ -79,7 +116,7 @@ func newVersion(version string, s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of nap",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkOutput(form, textForms()); err != nil {
 				return err

@@ -4,10 +4,11 @@
 // What a command computes goes to standard output, what it has to say about it
 // to standard error, so that output can be piped. Errors are one message that
 // begins with "nap: " and ends with what to do; several are a line each. Exit codes are 0 for success, 1
-// for failure, and others only where a command documents them ([ExitError]).
+// for failure, 130 after an interrupt, and others only where a command documents them ([ExitError]).
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,9 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // and returns the exit code. It takes over the root's streams and error messages.
 func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
+	out := &remembering{to: s.Out}
 	root.SetIn(s.In)
-	root.SetOut(s.Out)
+	root.SetOut(out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
@@ -71,17 +73,49 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 			Group(sub)
 		}
 	}
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), out.err)
 	if err == nil {
 		return 0
 	}
 	exit := &ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
+	if ctx.Err() != nil {
+		exit = interrupted(exit)
+	}
 	if exit.Err != nil {
 		text := mask.Text(exit.Err.Error()) // errors of HTTP clients have the address of a proxy as it was given
 		fmt.Fprintf(s.Err, "nap: %s\n", strings.ReplaceAll(text, "\n", "\nnap: "))
 	}
 	return exit.Code
+}
+
+// exitInterrupted is the exit code by which shells know that Ctrl-C has ended a program.
+const exitInterrupted = 130
+
+// interrupted is how a command ends that a signal has ended: whatever it was about to do, it says
+// that it was interrupted. What failed for another reason ends as it would have.
+func interrupted(exit *ExitError) *ExitError {
+	said := exit.Error()
+	switch {
+	case strings.HasPrefix(said, "interrupted"): // and where
+		return &ExitError{Code: exitInterrupted, Err: exit.Err}
+	case errors.Is(exit, context.Canceled), strings.Contains(said, context.Canceled.Error()): // not all libraries wrap it
+		return &ExitError{Code: exitInterrupted, Err: errors.New("interrupted")}
+	}
+	return exit
+}
+
+// remembering keeps the first error of a writer, for cobra drops those of its help.
+type remembering struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (r *remembering) Write(text []byte) (int, error) {
+	n, err := r.to.Write(text)
+	r.err = cmp.Or(r.err, err)
+	return n, err
 }
 
 // ShownAs makes a root command call itself by the words that start it, such as
@@ -117,6 +151,15 @@ func Group(cmd *cobra.Command) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
+}
+
+// NoArgs refuses arguments of a command that has no subcommands either, where cobra's own says
+// that it does not know one.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, got %q; see: %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
 }
 
 // Exactly accepts one argument and names it in the error otherwise.
