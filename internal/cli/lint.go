@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was
 found.`,
 		Example: `  nap lint -f docs/examples/spot.yaml
   nap lint --context aks -o json`,
-		Args: cobra.NoArgs,
+		Args: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.add(cmd)
@@ -205,9 +206,13 @@ func (c *lintCommand) report(found []poollint.Finding, pools int) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(c.streams.Out, "%s, %s.\n", plural(pools, "NodePool"), plural(len(found), "finding"))
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s, %s.\n", plural(pools, "NodePool"), plural(len(found), "finding"))
 		for _, f := range found {
-			fmt.Fprint(c.streams.Out, "\n", prose("NodePool %s: %s", f.NodePool, f.Code), prose("  %s", f.Message), prose("  fix: %s", f.Fix))
+			fmt.Fprint(&text, "\n", prose("NodePool %s: %s", f.NodePool, f.Code), prose("  %s", f.Message), prose("  fix: %s", f.Fix))
+		}
+		if _, err := io.WriteString(c.streams.Out, text.String()); err != nil {
+			return err
 		}
 	}
 	if len(found) > 0 {
