@@ -47,7 +47,7 @@ your own, drop sizes, or write another cloud's, and plan against it.`,
 		Example: `  nap catalog --region westeurope
   nap catalog -l karpenter.azure.com/sku-family=D,kubernetes.io/arch=arm64 --sort price
   nap catalog -o json > catalog.json`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.catalogFlags.add(cmd)

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,10 +29,70 @@ func TestHelpOfEveryCommand(t *testing.T) { nap.Help(t, newRoot("test", command.
 
 func TestUsageErrorsAreOneLineWithHint(t *testing.T) {
 	nap.Mistakes(t, map[string]clitest.Mistake{
-		"unknown command": {Args: []string{"frob"}, Want: `nap: unknown command "frob" for "nap"; there are: `},
-		"unknown flag":    {Args: []string{"plan", "--frob"}, Want: "nap: unknown flag: --frob; see: nap plan --help"},
-		"lab build":       {Args: []string{"lab", "build", "--frob"}, Want: "nap: unknown flag: --frob; see: nap lab build --help"},
+		"unknown command":        {Args: []string{"frob"}, Want: `nap: unknown command "frob" for "nap"; there are: `},
+		"unknown flag":           {Args: []string{"plan", "--frob"}, Want: "nap: unknown flag: --frob; see: nap plan --help"},
+		"lab build":              {Args: []string{"lab", "build", "--frob"}, Want: "nap: unknown flag: --frob; see: nap lab build --help"},
+		"ledger of what is none": {Args: []string{"ledger", "foo"}, Want: `nap: got "foo", allowed: costs, purchases, moves`},
+		"two ledgers":            {Args: []string{"ledger", "costs", "moves"}, Want: "nap: got 2 arguments, must be one at most: costs, purchases, moves"},
+		"moves of files":         {Args: []string{"get", "moves", "-f", "x.yaml"}, Want: "nap: -f: moves are what the controller of a cluster publishes, "},
+		"input twice":            {Args: []string{"diff", "-f", "-", "--from", "-"}, Want: "nap: -f -, --from -: standard input can be read once: "},
+		"input for two files":    {Args: []string{"plan", "-f", "-", "-f", "-"}, Want: "nap: -f -, -f -: standard input can be read once: "},
+		"sheet and reservations of one input": {Args: []string{"prices", "import", "--region", "eastus", "--price-sheet", "-", "--reservations", "-"},
+			Want: "nap: --price-sheet -, --reservations -: standard input can be read once: "},
 	})
+}
+
+// TestArgumentsThatNoCommandTakes: files want -f, and where there are none, nothing is taken.
+func TestArgumentsThatNoCommandTakes(t *testing.T) {
+	tests := map[string]clitest.Mistake{}
+	for _, name := range []string{"lint", "convert", "machine bootdata", "status", "plan", "diff", "savings", "what-if"} {
+		tests[name] = clitest.Mistake{Args: append(strings.Fields(name), "foo.yaml"),
+			Want: `nap: got "foo.yaml", but files are given with -f: nap ` + name + " -f foo.yaml"}
+	}
+	for _, name := range []string{"catalog", "images", "doctor", "version", "shadow", "enable", "disable", "prices fetch", "prices import"} {
+		tests[name] = clitest.Mistake{Args: append(strings.Fields(name), "foo"),
+			Want: "nap: nap " + name + ` takes no arguments, got "foo"; see: nap ` + name + " --help"}
+	}
+	nap.Mistakes(t, tests)
+}
+
+// TestInterruptsEndCommands: those that read standard input, and those that are about to plan.
+func TestInterruptsEndCommands(t *testing.T) {
+	for _, line := range []string{
+		"plan -f -", "convert -f -", "lint -f -", "prices import --region eastus --price-sheet -", "prices import --region eastus --reservations -",
+		"plan -f ../../docs/examples/web.yaml", "machine bootdata -f -",
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, interrupt)
+		silent, end := io.Pipe() // which nothing is ever written into
+		if !strings.HasSuffix(line, "-") {
+			interrupt()
+		}
+		var out, errs bytes.Buffer
+		code := Main(ctx, strings.Fields(line), "test", command.Streams{In: silent, Out: &out, Err: &errs})
+		if code != 130 || errs.String() != "nap: interrupted\n" || out.Len() > 0 {
+			t.Errorf("nap %s: exit code %d, said %q", line, code, errs.String()+out.String())
+		}
+		_ = end.Close()
+	}
+}
+
+// fullDisk takes nothing that is written.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestAnswersThatCannotBeWrittenAreErrors(t *testing.T) {
+	for _, line := range []string{
+		"lint -f ../../docs/examples/fleet.yaml", "lint -o json -f ../../docs/examples/fleet.yaml", "--help", "lint --help", "prices", "--version",
+		"version", "completion bash", "catalog", "plan -f ../../docs/examples/web.yaml --budget 0",
+	} {
+		var errs bytes.Buffer
+		code := Main(t.Context(), strings.Fields(line), "test", command.Streams{In: strings.NewReader(""), Out: fullDisk{}, Err: &errs})
+		if code != 1 || strings.Count(errs.String(), "nap: no space left on device\n") != 1 {
+			t.Errorf("nap %s: exit code %d, said %q", line, code, errs.String())
+		}
+	}
 }
 
 // script puts a program beside nothing but in PATH, which shows its arguments.

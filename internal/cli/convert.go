@@ -56,7 +56,7 @@ command with exit code 1 and nothing on standard output.`,
 		Example: `  nap convert -f nodepool.yaml > today.yaml
   kubectl get nodepools.v1beta1.karpenter.sh -o yaml | nap convert -f - --region uksouth | kubectl apply -f -
   az aks show -g rg -n cluster -o json | nap convert --from-agent-pools -f -`,
-		Args: cobra.NoArgs,
+		Args: noFiles,
 		RunE: func(*cobra.Command, []string) error { return c.run() },
 	}
 	flags := cmd.Flags()

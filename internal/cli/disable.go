@@ -68,7 +68,7 @@ Exit code 0: done. 2: blocked, or nodes are left. 1: an error.`,
   nap disable --dry-run -o json
   nap disable --wait
   nap enable`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := d.checkOutput(); err != nil {
 				return err

@@ -63,7 +63,7 @@ could be read.`,
 		Example: `  nap doctor --resource-group rg --name cluster
   nap doctor --resource-group rg --name cluster -o json | jq '.results[] | select(.verdict != "ok")'
   nap doctor --resource-group rg --name cluster --bundle support.tar.gz`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.add(cmd)

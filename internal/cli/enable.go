@@ -52,7 +52,7 @@ nap was not ready in time.`,
   nap enable --resource-group rg --name cluster --image registry.example/nap:v1 --dry-run -o json
   nap enable --resource-group rg --name cluster --undo
   nap enable`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.checkOutput(); err != nil {
 				return err

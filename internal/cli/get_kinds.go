@@ -292,6 +292,10 @@ func (c *getCommand) moves(ctx context.Context) (*listing, error) {
 		{"ID", false}, {"REASON", false}, {"STAGE", false}, {"NODES", false}, {"EVICTS", false}, {"SAVES/H", false}, {"AGE", false},
 		{"NODE", true}, {"NODEPOOLS", true}, {"WHY", true},
 	}}
+	if len(c.input.files) > 0 {
+		return nil, errors.New("-f: moves are what the controller of a cluster publishes, and files have none; " +
+			"leave it out: nap get moves --context NAME")
+	}
 	config, err := c.input.cluster.Config(ctx)
 	if err != nil {
 		return nil, err

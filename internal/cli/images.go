@@ -65,7 +65,7 @@ Azure is asked as whoever you are signed in, by az login or the variables of a
 service principal.`,
 		Example: `  nap images --resource-group rg --name cluster
   nap images --resource-group rg --name cluster --image-family AzureLinux -o json`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.add(cmd)

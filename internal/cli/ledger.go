@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ Exit code 0: there is an answer. 1: an error.`,
   nap ledger --by namespace -o csv
   nap ledger moves --since 24h
   nap ledger --since 30d -o html > ledger.html`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args:      checkLedger,
 		ValidArgs: []string{ledgerCosts, ledgerPurchases, ledgerMoves},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := ledgerCosts
@@ -77,6 +78,17 @@ Exit code 0: there is an answer. 1: an error.`,
 	addOutput(cmd, &c.output, rowForms("html"))
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	return cmd
+}
+
+// checkLedger accepts one word at most, of those that there are.
+func checkLedger(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 1:
+		return fmt.Errorf("got %s, must be one at most: %s", plural(len(args), "argument"), strings.Join(cmd.ValidArgs, ", "))
+	case len(args) == 1 && !slices.Contains(cmd.ValidArgs, args[0]):
+		return fmt.Errorf("got %q, allowed: %s", args[0], strings.Join(cmd.ValidArgs, ", "))
+	}
+	return nil
 }
 
 // sinceWhen is the moment that --since names.

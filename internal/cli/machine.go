@@ -66,7 +66,7 @@ bare configuration and nothing else.`,
   nap machine bootdata -f nodepool.yaml --cluster cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json --size Standard_D8s_v5 -o json
   nap machine bootdata -f nodepool.yaml --context prod`,
-		Args: cobra.NoArgs,
+		Args: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()

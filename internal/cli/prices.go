@@ -48,7 +48,7 @@ Add to the file what you have agreed with Azure: discounts, reservations,
 savings plans, costs per node (docs/prices.md).`,
 		Example: `  nap prices fetch --region swedencentral > prices.yaml
   nap plan -f manifests/ --region swedencentral --prices-file prices.yaml`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.fetch(cmd.Context()) },
 	}
 	c.flags(fetch)

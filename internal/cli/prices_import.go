@@ -68,7 +68,7 @@ at all, and one that is there is not replaced by one that lacks a part.`,
   az consumption pricesheet show -o json > sheet.json
   az reservations list -o json > reservations.json
   nap prices import --region eastus --price-sheet sheet.json --reservations reservations.json > prices.yaml`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.flags(cmd)

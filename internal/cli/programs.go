@@ -134,7 +134,7 @@ func buildLab(ctx context.Context, args []string, s command.Streams) error {
 lab's commands, from a checkout of nap's sources. "nap lab up" does that by
 itself; this is for scripts that want to do it beforehand. The path of the
 program is printed.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := binary.Ensure(cmd.Context(), func(line string) { fmt.Fprintln(s.Err, line) })
 			if err != nil {

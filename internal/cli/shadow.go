@@ -45,7 +45,7 @@ hours.
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap shadow --since 7d
   nap shadow --since 2026-11-16 -o csv > shadow.csv`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.cluster.Add(cmd.Flags())

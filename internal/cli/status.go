@@ -48,7 +48,7 @@ Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap status
   nap status -w --context prod
   nap status -o json`,
-		Args: cobra.NoArgs,
+		Args: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.add(cmd)

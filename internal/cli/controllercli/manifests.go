@@ -30,7 +30,7 @@ nap-profiler. --bootstrap-tokens must be that of the controller: it decides
 which Secrets of kube-system it may read. With --shadow, print what
 nap-controller --shadow needs instead: the definition of ShadowReport, and a
 role that writes nothing else.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
 			if user != "" {

@@ -31,7 +31,7 @@ func newControllerRole(s command.Streams) *cobra.Command {
 		Long: `Print a custom role with the actions that the controller needs and no others,
 for "az role definition create --role-definition". docs/azure.md says on what it
 has to be assigned.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !subscriptionPattern.MatchString(subscription) {
 				return fmt.Errorf("--subscription %q: it must be the id of a subscription, such as 00000000-0000-0000-0000-000000000000", subscription)

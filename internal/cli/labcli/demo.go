@@ -30,7 +30,7 @@ back.
 
 The control plane and the API calls to Azure are real, Azure and the kubelets
 are simulated, with time running faster. Exit code 1 means that a step failed.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.dir = *dir
 			if !cmd.Flags().Changed("dir") {

@@ -50,7 +50,7 @@ func newFaultList(s command.Streams, dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the faults in force",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output=%s: must be table or json", output)
@@ -197,7 +197,7 @@ func newFaultAddKind(s command.Streams, dir *string, k faultKind) *cobra.Command
 		Use:     string(k.kind),
 		Short:   k.short,
 		Example: "  nap lab fault add " + string(k.kind) + " " + k.example,
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("limit") {
 				f.Limit = &limit
@@ -292,7 +292,7 @@ func newFaultClear(s command.Streams, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear",
 		Short: "End all faults",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withAzure(*dir, func(azure *cloud.Client) error {
 				if err := azure.ClearFaults(cmd.Context()); err != nil {

@@ -56,7 +56,7 @@ func newLabDown(s command.Streams, dir *string) *cobra.Command {
 		Short: "Stop the lab",
 		Long: `Stop the lab and everything that belongs to it. The folder stays: "nap lab up"
 continues with its data. To start afresh, delete the folder.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			stopped, err := lab.Down(cmd.Context(), *dir)
 			if err != nil {

@@ -27,7 +27,7 @@ func newLabStatus(s command.Streams, dir *string) *cobra.Command {
 Memory is the resident set; pages that processes share are counted in each.
 
 Exit codes: 0 all is ready, 3 it is not, 1 there is no lab.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output=%s: must be table or json", output)

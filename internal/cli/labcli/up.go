@@ -110,7 +110,7 @@ in the background until "nap lab down". A lab that was stopped or killed
 continues with its data.
 
 The first time in a checkout, nap-lab is built, which takes minutes.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.dir = *dir
 			return labUp(cmd.Context(), s, o)
