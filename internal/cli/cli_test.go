@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,58 @@ func TestUsageErrorsAreOneLineWithHint(t *testing.T) {
 		"sheet and reservations of one input": {Args: []string{"prices", "import", "--region", "eastus", "--price-sheet", "-", "--reservations", "-"},
 			Want: "nap: --price-sheet -, --reservations -: standard input can be read once: "},
 	})
+}
+
+// TestValuesThatWouldDoNothing: each is refused, for an answer that leaves it aside misleads.
+func TestValuesThatWouldDoNothing(t *testing.T) {
+	const fleet = "../../docs/examples/fleet.yaml"
+	tests := map[string]clitest.Mistake{}
+	for line, want := range map[string]string{
+		"plan -n A_B -f " + fleet:                                     `nap: --namespace: got "A_B", must be the name of a namespace: `,
+		"status -n A_B -f " + fleet:                                   `nap: --namespace: got "A_B", must be the name of a namespace: `,
+		"get nodes --sort-by {.nope} -f " + fleet:                     "nap: --sort-by: got {.nope}, which no node here has; -o json shows the fields",
+		"get nodes --filter size<5 -f " + fleet:                       `nap: --filter: got "size<5", but column size has text, which = and != compare`,
+		"get nodes -o jsonpath= -f " + fleet:                          `nap: --output: got "jsonpath=" without a template, must be such as `,
+		"plan -o jsonpath= -f " + fleet:                               `nap: --output: got "jsonpath=" without a template, must be such as `,
+		"plan --request-timeout -1s -f " + fleet:                      `nap: invalid argument "-1s" for "--request-timeout" flag: allowed are 0s (no limit) and more; see: nap plan --help`,
+		"status --request-timeout=-1s":                                `nap: invalid argument "-1s" for "--request-timeout" flag: allowed are 0s (no limit) and more; see: nap status --help`,
+		"plan --pending-only --spot-to-spot -f " + fleet:              "nap: --pending-only and --spot-to-spot: look at pods that wait alone, and ",
+		"plan --pending-only --eviction-price 1 -f " + fleet:          "nap: --pending-only and --eviction-price: look at pods that wait alone, and ",
+		"what-if --scale shop/web=30 --scale shop/web=50 -f " + fleet: "nap: --scale: got shop/web=50, but another --scale has given shop/web a number already; give one",
+	} {
+		tests[line] = clitest.Mistake{Args: strings.Fields(line), Want: want}
+	}
+	nap.Mistakes(t, tests)
+	out, errs, code := nap.Run(t, "plan", "--budget", "0", "-n", "nope", "-f", fleet)
+	if want := "nap: --namespace: the input has no pod in namespace nope; it has pods in "; code != 1 || out != "" || !strings.Contains(errs, want) {
+		t.Errorf("exit code %d, want %q in:\n%s%s", code, want, errs, out)
+	}
+}
+
+// TestSizesGoByBothNames: with the word that all have, and without it as tables show them.
+func TestSizesGoByBothNames(t *testing.T) {
+	fleet := []string{"-f", "../../docs/examples/fleet.yaml"}
+	for _, args := range [][]string{
+		{"get", "offers", "SIZE", "--no-headers"}, {"get", "offers", "--filter", "size=SIZE", "--no-headers"},
+		append([]string{"get", "nodes", "--filter", "size=SIZE", "--no-headers"}, fleet...),
+		append([]string{"get", "nodes", "--filter", "size!=SIZE", "--no-headers"}, fleet...),
+	} {
+		var answers []string
+		for _, size := range []string{"Standard_D4s_v5", "D4s_v5", "d4s_V5"} {
+			asked := slices.Clone(args)
+			for i := range asked {
+				asked[i] = strings.ReplaceAll(asked[i], "SIZE", size)
+			}
+			out, errs, code := nap.Run(t, asked...)
+			if code != 0 || out == "" {
+				t.Errorf("%v: exit code %d, said %s", asked, code, errs)
+			}
+			answers = append(answers, out)
+		}
+		if answers[0] != answers[1] || answers[0] != answers[2] {
+			t.Errorf("%v: the names of one size get answers of their own: %q", args, answers)
+		}
+	}
 }
 
 // TestArgumentsThatNoCommandTakes: files want -f, and where there are none, nothing is taken.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -47,6 +48,9 @@ func addOutput(cmd *cobra.Command, output *string, forms []string) {
 // checkOutput refuses what is none of the forms.
 func checkOutput(output string, forms []string) error {
 	for _, form := range forms {
+		if form == jsonPath && output == "jsonpath=" {
+			return errors.New("--output: got \"jsonpath=\" without a template, must be such as jsonpath={.items[*].name}; -o json shows the fields")
+		}
 		if form == jsonPath && strings.HasPrefix(output, "jsonpath=") {
 			return nil
 		}

@@ -59,7 +59,12 @@ func (c *getCommand) list(ctx context.Context, kind string) (*listing, error) {
 }
 
 // shortSize is a size without the word that all have.
-func shortSize(size string) string { return strings.TrimPrefix(size, "Standard_") }
+func shortSize(size string) string { return strings.TrimPrefix(size, sizePrefix) }
+
+// sameSize reports whether two names are of one size, with that word or without, in any case.
+func sameSize(x, y string) bool {
+	return strings.EqualFold(x, y) || strings.EqualFold(sizePrefix+x, y) || strings.EqualFold(x, sizePrefix+y)
+}
 
 // age is how long ago something was, nil where that is not known.
 func (c *getCommand) age(then time.Time) any {

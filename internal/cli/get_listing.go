@@ -124,10 +124,15 @@ func (l *listing) column(name string) (int, error) {
 	return 0, fmt.Errorf("got column %q, allowed: %s", name, strings.Join(heads, ", "))
 }
 
+// called reports whether a row has a name; those of sizes may lack the word that all have.
+func (l *listing) called(r *listRow, name string) bool {
+	return r.name == name || l.kind == "offers" && sameSize(r.name, name)
+}
+
 // keep drops the rows that are not asked for. Of names, each must be there.
 func (l *listing) keep(names []string, wanted labels.Selector, filters []string) error {
 	for _, name := range names {
-		if !slices.ContainsFunc(l.rows, func(r listRow) bool { return r.name == name }) {
+		if !slices.ContainsFunc(l.rows, func(r listRow) bool { return l.called(&r, name) }) {
 			var near []string
 			for i := range l.rows {
 				near = append(near, l.rows[i].name)
@@ -144,7 +149,8 @@ func (l *listing) keep(names []string, wanted labels.Selector, filters []string)
 		tests = append(tests, test)
 	}
 	l.rows = slices.DeleteFunc(l.rows, func(r listRow) bool {
-		return len(names) > 0 && !slices.Contains(names, r.name) || !wanted.Matches(labels.Set(r.labels)) ||
+		called := func(name string) bool { return l.called(&r, name) }
+		return len(names) > 0 && !slices.ContainsFunc(names, called) || !wanted.Matches(labels.Set(r.labels)) ||
 			slices.ContainsFunc(tests, func(test func(*listRow) bool) bool { return !test(&r) })
 	})
 	return nil
@@ -166,7 +172,9 @@ func (l *listing) filter(text string) (func(*listRow) bool, error) {
 	}
 	if op == "=" || op == "!" {
 		return func(r *listRow) bool {
-			same := strings.EqualFold(cellText(r.cells[column]), value) || cellValue(r.cells[column]) == value
+			cell := r.cells[column]
+			same := strings.EqualFold(cellText(cell), value) || cellValue(cell) == value ||
+				l.columns[column].head == "SIZE" && sameSize(cellText(cell), value)
 			return same == (op == "=")
 		}, nil
 	}
@@ -174,10 +182,26 @@ func (l *listing) filter(text string) (func(*listRow) bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("got %q, and %q is no number", text, value)
 	}
+	if !l.hasNumbers(column) {
+		return nil, fmt.Errorf("got %q, but column %s has text, which = and != compare", text, strings.ToLower(l.columns[column].head))
+	}
 	return func(r *listRow) bool {
 		n, is := cellNumber(r.cells[column])
 		return is && (op == "<" && n < bound || op == ">" && n > bound)
 	}, nil
+}
+
+// hasNumbers reports whether a column has numbers in it, or nothing at all.
+func (l *listing) hasNumbers(column int) bool {
+	empty := true
+	for i := range l.rows {
+		cell := l.rows[i].cells[column]
+		if _, is := cellNumber(cell); is {
+			return true
+		}
+		empty = empty && cell == nil
+	}
+	return empty
 }
 
 // sort orders the rows by a column, or by a path in their JSON; numbers by their size.
@@ -187,15 +211,19 @@ func (l *listing) sort(by string) error {
 	}
 	keys := make([]any, len(l.rows))
 	if strings.HasPrefix(by, "{") || strings.HasPrefix(by, ".") {
+		found := len(l.rows) == 0
 		for i := range l.rows {
 			text, err := evaluate(by, l.rows[i].object)
 			if err != nil {
 				return fmt.Errorf("--sort-by: %w", err)
 			}
-			keys[i] = text
+			keys[i], found = text, found || text != ""
 			if n, err := strconv.ParseFloat(text, 64); err == nil {
 				keys[i] = money(n)
 			}
+		}
+		if !found {
+			return fmt.Errorf("--sort-by: got %s, which no %s here has; -o json shows the fields", by, l.single)
 		}
 	} else {
 		column, err := l.column(by)

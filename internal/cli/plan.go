@@ -95,8 +95,9 @@ whose pods cannot be counted (the others are planned all the same).`,
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
   nap plan --context prod -f next-release.yaml -o json
   nap plan --context prod --consolidate`,
-		Args: noFiles,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		Args:    noFiles,
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return c.checkTerms(cmd) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.add(cmd)
 	flags := cmd.Flags()
@@ -111,6 +112,16 @@ whose pods cannot be counted (the others are planned all the same).`,
 	c.terms.AddWithGate(flags)
 	c.policyFlags(cmd)
 	return cmd
+}
+
+// checkTerms refuses what decides about moves of nodes where no node is looked at.
+func (c *planCommand) checkTerms(cmd *cobra.Command) error {
+	for _, flag := range []string{"eviction-price", "eviction-payback", "consolidation-minimum-saving", "spot-to-spot"} {
+		if c.pendingOnly && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--pending-only and --%s: look at pods that wait alone, and decide which nodes move; give one of them", flag)
+		}
+	}
+	return nil
 }
 
 // noFiles refuses arguments: they are mostly files without -f.
@@ -210,13 +221,15 @@ func (c *planCommand) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.shown.scope.narrow() {
-		c.shown.scope.keep(made)
-	}
 	made.talk(c.streams.Err)
 	if made.notReplayed > 0 {
 		sayNote(c.streams.Err, "--replay plans for pods that wait alone, as --pending-only does, and repeats none of the %s of %s",
 			plural(made.notReplayed, "move"), c.replay)
+	}
+	if c.shown.scope.narrow() {
+		if err := c.shown.scope.keep(made); err != nil {
+			return err
+		}
 	}
 	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
 		return err
@@ -346,7 +359,7 @@ func left(plan *model.Plan) int {
 func readReplay(path string) (record *model.Replay, moves int, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("--replay: %w", err)
+		return nil, 0, fmt.Errorf("--replay %s: %w: give the path of an answer of nap plan -o json or yaml", path, plainPath(err))
 	}
 	var plan struct {
 		Summary struct {

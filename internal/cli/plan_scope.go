@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // podScope are the pods of which an answer tells, chosen as kubectl does. All pods are planned
@@ -34,6 +37,14 @@ func (s *podScope) check() error {
 	if s.all {
 		s.namespace = ""
 	}
+	return checkNamespace(s.namespace)
+}
+
+// checkNamespace refuses what cannot be the name of a namespace; empty stands for none.
+func checkNamespace(name string) error {
+	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("--namespace: got %q, must be the name of a namespace: lower case letters, digits and -, such as shop", name)
+	}
 	return nil
 }
 
@@ -53,14 +64,21 @@ func (s *podScope) words() string {
 }
 
 // keep leaves only those entries of a plan's report that have one of the pods; the summary stays
-// that of all.
-func (s *podScope) keep(m *madePlan) {
-	shown := map[string]bool{}
+// that of all. A namespace without a pod is mistyped: that all its pods have a place is no answer.
+func (s *podScope) keep(m *madePlan) error {
+	shown, namespaces := map[string]bool{}, map[string]bool{}
 	for o := range m.read.objects.All() {
 		pod, is := o.(*corev1.Pod)
+		if is {
+			namespaces[pod.Namespace] = true
+		}
 		if is && (s.namespace == "" || s.namespace == pod.Namespace) && s.wanted.Matches(labels.Set(pod.Labels)) {
 			shown[pod.Namespace+"/"+pod.Name] = true
 		}
+	}
+	if s.namespace != "" && !namespaces[s.namespace] {
+		return fmt.Errorf("--namespace: the input has no pod in namespace %s; it has pods in %s", s.namespace,
+			cmp.Or(strings.Join(slices.Sorted(maps.Keys(namespaces)), ", "), "none"))
 	}
 	none := func(pods []string) bool { return !slices.ContainsFunc(pods, func(p string) bool { return shown[p] }) }
 	count := func(pods []string) (n int) {
@@ -87,4 +105,5 @@ func (s *podScope) keep(m *madePlan) {
 	if len(r.Nodes) > 0 {
 		r.scope += fmt.Sprintf("\n%d of %s take some of them.", len(r.Nodes), plural(nodes, "new node"))
 	}
+	return nil
 }

@@ -66,6 +66,9 @@ func (c *statusCommand) run(ctx context.Context) error {
 	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
+	if err := checkNamespace(c.namespace); err != nil {
+		return err
+	}
 	if c.watch && c.output != "table" {
 		return fmt.Errorf("--watch: draws the table, got -o %s", c.output)
 	}

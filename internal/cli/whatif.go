@@ -129,6 +129,8 @@ type fleetChange struct {
 	words []string
 	// lost are the nodes that are gone, by name.
 	lost map[string]bool
+	// scaled are the pods of workloads that have another number of pods.
+	scaled map[model.PodRef]bool
 	// pods are added, pools and classes replace those of the same name.
 	pods  []*corev1.Pod
 	pools map[string]client.Object
@@ -149,7 +151,7 @@ func (f *fleetChange) evictions(read *planInput) int {
 
 // change reads what is supposed.
 func (s *suppositions) change(read *planInput, source *offline.Source) (*fleetChange, error) {
-	f := &fleetChange{lost: map[string]bool{}}
+	f := &fleetChange{lost: map[string]bool{}, scaled: map[model.PodRef]bool{}}
 	if err := s.loseNodes(read, f); err != nil {
 		return nil, err
 	}
@@ -306,6 +308,12 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 	}
 	if want < len(of) {
 		return fmt.Errorf("--scale: %s has %s already, must be more than that", name, plural(len(of), "pod"))
+	}
+	for ref := range of {
+		if f.scaled[ref] {
+			return fmt.Errorf("--scale: got %s, but another --scale has given %s a number already; give one", text, name)
+		}
+		f.scaled[ref] = true
 	}
 	for o := range read.objects.All() {
 		pod, is := o.(*corev1.Pod)

@@ -71,8 +71,28 @@ func (c *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Context, "context", "", "the context of the kubeconfig (default: its current one)")
 	flags.StringVar(&c.As, "as", "", "the user to impersonate")
 	flags.StringArrayVar(&c.AsGroups, "as-group", nil, "a group to impersonate (repeatable)")
-	flags.DurationVar(&c.RequestTimeout, "request-timeout", requestTimeout,
+	c.RequestTimeout = requestTimeout
+	flags.Var((*patience)(&c.RequestTimeout), "request-timeout",
 		"how long the API server may take to begin an answer; 0 for no limit")
+}
+
+// patience is a time to wait as a flag, refused when it is read: not every answer asks a cluster.
+type patience time.Duration
+
+// String implements pflag.Value.
+func (p *patience) String() string { return time.Duration(*p).String() }
+
+// Type implements pflag.Value.
+func (*patience) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (p *patience) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = errors.New("allowed are 0s (no limit) and more")
+	}
+	*p = patience(d)
+	return err
 }
 
 // Chosen reports whether a flag says which cluster.
@@ -101,9 +121,6 @@ func (c *Cluster) loader() clientcmd.ClientConfig {
 // Config finds the API server. An unknown context is refused with those that there are. All
 // requests end with the context, those too for which client libraries have none of their own.
 func (c *Cluster) Config(ctx context.Context) (*rest.Config, error) {
-	if c.RequestTimeout < 0 {
-		return nil, fmt.Errorf("--request-timeout: got %s, allowed are 0s (no limit) and more", c.RequestTimeout)
-	}
 	if raw, err := c.loader().RawConfig(); err == nil && c.Context != "" && raw.Contexts[c.Context] == nil {
 		return nil, fmt.Errorf("--context: got %q, the kubeconfig has: %s", c.Context,
 			cmp.Or(strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "), "none"))
