@@ -3,14 +3,18 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
@@ -53,6 +57,9 @@ func (c *azureCluster) config() (config.Config, error) {
 			return config.Config{}, fmt.Errorf("which AKS cluster? give %s, or set %s", v.flag, v.name)
 		}
 	}
+	if err := checkSubscription(t.Subscription); err != nil {
+		return config.Config{}, err
+	}
 	given := map[string]string{"CLUSTER_NAME": t.Name, "ARM_RESOURCE_GROUP": t.ResourceGroup, "AZURE_SUBSCRIPTION_ID": t.Subscription}
 	// Of the controller's variables only those that say which Azure it is count.
 	cfg, err := config.Load(func(name string) (string, bool) {
@@ -67,6 +74,15 @@ func (c *azureCluster) config() (config.Config, error) {
 	}, os.ReadFile)
 	t.RetailPrices, t.NoRetailPrices = cfg.Cloud.RetailPrices, !cfg.Cloud.HasRetailPrices()
 	return cfg, err
+}
+
+// checkSubscription refuses what Azure would take for no subscription, before it is asked.
+func checkSubscription(id string) error {
+	const form = "00000000-0000-0000-0000-000000000001"
+	if _, err := uuid.Parse(id); err != nil || len(id) != len(form) {
+		return fmt.Errorf("--subscription: got %q, must be a UUID such as %s; az account list -o table shows yours", id, form)
+	}
+	return nil
 }
 
 // azureAccess is how Azure is reached.
@@ -90,7 +106,32 @@ func (s signIn) GetToken(ctx context.Context, of policy.TokenRequestOptions) (az
 	token, err := s.TokenCredential.GetToken(ctx, of)
 	if err != nil {
 		err = fmt.Errorf("sign in first, with az login or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET "+
-			"of a service principal: %w", err)
+			"of a service principal: %w", unbroken{err})
 	}
 	return token, err
+}
+
+// unbroken is an error of Azure's library in one line: it shows an answer of HTTP as it came.
+type unbroken struct{ error }
+
+// dashes are a line between the parts of an answer.
+var dashes = regexp.MustCompile(`(?m)^\s*-{10,}\s*$`)
+
+// Error implements error.
+func (u unbroken) Error() string {
+	return strings.Join(strings.Fields(dashes.ReplaceAllString(u.error.Error(), "")), " ")
+}
+
+// Unwrap lets callers ask which error it is.
+func (u unbroken) Unwrap() error { return u.error }
+
+// inOneLine is an error of a call of Azure in one line: of an answer its code, behind what was
+// asked for.
+func inOneLine(err error) error {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	asked, _, _ := strings.Cut(err.Error(), answer.Error())
+	return fmt.Errorf("%s%s", asked, azurefacts.Short(err))
 }

@@ -133,7 +133,7 @@ func (c *doctorCommand) read(ctx context.Context, cfg *config.Config, cluster *r
 	}
 	facts, err := fromAzure.Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, inOneLine(err)
 	}
 	return facts, c.cluster(ctx, cluster, facts)
 }

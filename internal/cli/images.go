@@ -90,7 +90,7 @@ func (c *imagesCommand) run(ctx context.Context) error {
 	}
 	report, err := c.read(ctx)
 	if err != nil {
-		return err
+		return inOneLine(err)
 	}
 	if isDocument(c.output) {
 		return writeDocument(c.streams.Out, c.output, report)

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
@@ -14,6 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // images runs nap images on the tenth of September 2026, on a cluster of the simulated Azure.
@@ -80,13 +85,36 @@ func TestImagesSayWhatIsWrong(t *testing.T) {
 		change func(*armsim.Config)
 		args   []string
 	}{
-		"allowed: Ubuntu":    {func(*armsim.Config) {}, []string{"--image-family", "Windows2022"}},
-		"ResourceNotFound":   {func(*armsim.Config) {}, []string{"-n", "other"}},
+		"allowed: Ubuntu":  {func(*armsim.Config) {}, []string{"--image-family", "Windows2022"}},
+		"ResourceNotFound": {func(*armsim.Config) {}, []string{"-n", "other"}},
+		`--subscription: got "foo", must be a UUID such as`: {func(*armsim.Config) {}, []string{"--subscription", "foo"}},
 		"no such node image": {func(c *armsim.Config) { c.ImageVersions = []string{} }, nil},
 	} {
-		if out, err := images(t, c.change, c.args...); err == nil || !strings.Contains(err.Error(), want) {
+		if out, err := images(t, c.change, c.args...); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: %v, want %q\n%s", c.args, err, want, out)
 		}
+	}
+}
+
+// silentAzure gives no token, and an answer of HTTP instead, as Azure's library shows it.
+type silentAzure struct{}
+
+func (silentAzure) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	line := "\n" + strings.Repeat("-", 80) + "\n"
+	return azcore.AccessToken{}, errors.New("ClientSecretCredential authentication failed. \nPOST https://login.example/token" + line + "RESPONSE 401: Unauthorized" +
+		line + "{\n  \"error\": \"invalid_client\",\n  \"error_description\": \"AADSTS7000215: Invalid client\"\n}" + line + "To troubleshoot, visit https://aka.ms/x")
+}
+
+func TestErrorsOfSigningInAreOneLine(t *testing.T) {
+	_, err := signIn{silentAzure{}}.GetToken(t.Context(), policy.TokenRequestOptions{})
+	const want = "sign in first, with az login or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal: " +
+		"ClientSecretCredential authentication failed. POST https://login.example/token RESPONSE 401: Unauthorized " +
+		`{ "error": "invalid_client", "error_description": "AADSTS7000215: Invalid client" } To troubleshoot, visit https://aka.ms/x`
+	if err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+	if told := mask.Text(want); told != want {
+		t.Errorf("masked, it is %s", told)
 	}
 }
 

@@ -90,6 +90,11 @@ func (c *importCommand) run(ctx context.Context) error {
 		return errors.New("nothing to import: give --subscription SUBSCRIPTION to read from Azure, " +
 			"--price-sheet FILE, --reservations FILE, or both")
 	}
+	if c.subscription != "" {
+		if err := checkSubscription(c.subscription); err != nil {
+			return err
+		}
+	}
 	if err := checkFile(c.output); err != nil {
 		return err
 	}
