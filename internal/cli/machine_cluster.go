@@ -91,7 +91,7 @@ func (f *clusterFlags) facts(ctx context.Context) (managedcluster.Facts, error) 
 	case f.file != "":
 		text, err := os.ReadFile(f.file)
 		if err != nil {
-			return managedcluster.Facts{}, fmt.Errorf("--cluster: %w", err)
+			return managedcluster.Facts{}, fmt.Errorf("--cluster %s: %w: give the path of a file, as az aks show -o json prints it", f.file, plainPath(err))
 		}
 		facts, err := managedcluster.Parse(text)
 		if err != nil {
@@ -113,7 +113,7 @@ func (f *clusterFlags) ca(ctx context.Context) ([]byte, error) {
 	if f.caFile != "" {
 		text, err := os.ReadFile(f.caFile)
 		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
+			return nil, fmt.Errorf("--ca-file %s: %w: give the path of a certificate in PEM", f.caFile, plainPath(err))
 		}
 		if block, _ := pem.Decode(text); block == nil || block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("--ca-file: %s holds no certificate in PEM", f.caFile)

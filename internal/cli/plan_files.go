@@ -31,15 +31,20 @@ func (p *planInput) readPath(name string, in io.Reader) error {
 		return fmt.Errorf("-f %s: is a folder for kustomize; render it first: kubectl kustomize %s | nap plan -f -", name, name)
 	}
 	if !info.IsDir() {
-		return p.readFile(name)
+		p.readFile(name)
+		return nil
 	}
 	found := false
 	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
-			return err
+		switch {
+		case err != nil: // of a folder in it
+			found = true
+			p.refuse(unreadableFile(path, err))
+		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			found = true
+			p.readFile(path)
 		}
-		found = true
-		return p.readFile(path)
+		return nil
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("-f %s: has no .yaml, .yml or .json file: give a folder of manifests", name)
@@ -56,24 +61,34 @@ func plainPath(err error) error {
 	return err
 }
 
-func (p *planInput) readFile(name string) error {
+// unreadableFile is why a file or folder cannot be read, with what to do.
+func unreadableFile(name string, err error) error {
+	return fmt.Errorf("%s: cannot be read: %w; make it readable, or leave it out", name, plainPath(err))
+}
+
+// readFile reads the objects of a file. One that cannot be read is refused as one is that cannot
+// be understood: it costs nothing but what is in it.
+func (p *planInput) readFile(name string) {
 	r, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("read the objects: %w", err)
+		p.refuse(unreadableFile(name, err))
+		return
 	}
+	defer r.Close()
 	text := bufio.NewReader(r)
 	if start, err := text.Peek(len(gzipMagic)); err == nil && string(start) == gzipMagic {
 		p.refuse(fmt.Errorf("%s: is compressed; unpack it first: gunzip -c %s | nap plan -f -", name, name))
-		return r.Close()
+		return
 	}
-	if start, err := text.Peek(text.Size()); bytes.IndexByte(start, 0) >= 0 {
+	start, err := text.Peek(text.Size())
+	switch {
+	case bytes.IndexByte(start, 0) >= 0:
 		p.refuse(fmt.Errorf("%s: is no text; give YAML or JSON, as kubectl get -o yaml prints it", name))
-		return r.Close()
-	} else if err != nil && !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("read the objects: %w", err), r.Close())
+	case err != nil && !errors.Is(err, io.EOF):
+		p.refuse(unreadableFile(name, err))
+	default:
+		p.decode(text, name)
 	}
-	p.decode(text, name)
-	return r.Close()
 }
 
 func (p *planInput) decode(r io.Reader, name string) {

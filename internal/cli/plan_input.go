@@ -158,7 +158,8 @@ func defaultSpread(file string) (*kube.DefaultSpread, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--scheduler-config: %w", err)
+		return nil, fmt.Errorf("--scheduler-config %s: %w: give the path of a file with podTopologySpread.defaultConstraints",
+			file, plainPath(err))
 	}
 	config, err := karpoptions.ParseSchedulerConfiguration(string(text))
 	if err != nil {

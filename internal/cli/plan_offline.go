@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -53,7 +54,13 @@ func (f catalogFlags) unused() catalogFlags {
 // and the node classes.
 func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func(string) string) (*offline.Source, error) {
 	s, err := f.openSource(classes)
-	if err != nil {
+	var unread *fs.PathError
+	switch {
+	case errors.As(err, &unread) && unread.Path == f.file:
+		return nil, fmt.Errorf("--catalog %s: %w: give the path of a file, as nap catalog -o json prints it", f.file, unread.Err)
+	case errors.As(err, &unread) && unread.Path == f.prices:
+		return nil, fmt.Errorf("--prices-file %s: %w: give the path of a file of prices (docs/prices.md)", f.prices, unread.Err)
+	case err != nil:
 		return nil, err
 	}
 	s.ClassOf = classOf

@@ -151,6 +151,15 @@ func wrongInputs(gz, denied string) []wrongInput {
 		typed("no kubeconfig to enable with", "enable", "-g", "rg", "-n", "prod", "--subscription", someSubscription, "--image", "r.example/nap:v1"),
 		typed("no kubeconfig to disable with", "disable"),
 		typed("nobody is signed in", "images", "-g", "rg", "-n", "prod", "--subscription", someSubscription),
+		typed("subscription that is none", "prices", "import", "--region", "eastus", "--subscription", "foo"),
+		typed("subscription of a cluster that is none", "images", "-g", "rg", "-n", "prod", "--subscription", "foo"),
+		typed("catalogue that is not there", "plan", "-f", "good.yaml", "--catalog", "nowhere.json"),
+		typed("prices that are not there", "plan", "-f", "good.yaml", "--prices-file", "nowhere.yaml"),
+		typed("answer to replay that is not there", "plan", "-f", "good.yaml", "--replay", "nowhere.json"),
+		typed("default spread that is not there", "plan", "-f", "good.yaml", "--scheduler-config", "nowhere.yaml"),
+		typed("folder with a link to nothing", "plan", "-f", "linked", "--budget", "0"),
+		typed("kubeconfig with a tab", "status", "--kubeconfig", "tabs.kubeconfig"),
+		typed("namespace without a pod", "plan", "-f", "good.yaml", "--budget", "0", "-n", "nope"),
 		typed("price sheet that is not there", "prices", "import", "--region", "eastus", "--price-sheet", "nowhere.csv"),
 	}
 }
@@ -256,7 +265,8 @@ func writeFilesBeside(t *testing.T, denying string) {
 	}
 	for name, text := range map[string]string{
 		"good.yaml": podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"), "dead.kubeconfig": kubeconfig("http://127.0.0.1:1"),
-		"denied.kubeconfig": kubeconfig(denying), "kustomized/kustomization.yaml": "resources: [app.yaml]\n", "empty/README": "",
+		"denied.kubeconfig": kubeconfig(denying), "kustomized/kustomization.yaml": "resources: [app.yaml]\n", "empty/README": "", "tabs.kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n\t- name: c\n",
+		"linked/good.yaml": podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"),
 	} {
 		if folder, _, nested := strings.Cut(name, "/"); nested {
 			if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -266,5 +276,8 @@ func writeFilesBeside(t *testing.T, denying string) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("nowhere.yaml", "linked/broken.yaml"); err != nil {
+		t.Fatal(err)
 	}
 }
