@@ -14,12 +14,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/prerequisites/azurefacts"
 )
 
@@ -57,7 +57,7 @@ func (c *azureCluster) config() (config.Config, error) {
 			return config.Config{}, fmt.Errorf("which AKS cluster? give %s, or set %s", v.flag, v.name)
 		}
 	}
-	if err := checkSubscription(t.Subscription); err != nil {
+	if err := command.CheckSubscription(t.Subscription); err != nil {
 		return config.Config{}, err
 	}
 	given := map[string]string{"CLUSTER_NAME": t.Name, "ARM_RESOURCE_GROUP": t.ResourceGroup, "AZURE_SUBSCRIPTION_ID": t.Subscription}
@@ -74,15 +74,6 @@ func (c *azureCluster) config() (config.Config, error) {
 	}, os.ReadFile)
 	t.RetailPrices, t.NoRetailPrices = cfg.Cloud.RetailPrices, !cfg.Cloud.HasRetailPrices()
 	return cfg, err
-}
-
-// checkSubscription refuses what Azure would take for no subscription, before it is asked.
-func checkSubscription(id string) error {
-	const form = "00000000-0000-0000-0000-000000000001"
-	if _, err := uuid.Parse(id); err != nil || len(id) != len(form) {
-		return fmt.Errorf("--subscription: got %q, must be a UUID such as %s; az account list -o table shows yours", id, form)
-	}
-	return nil
 }
 
 // azureAccess is how Azure is reached.

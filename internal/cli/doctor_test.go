@@ -128,7 +128,7 @@ func TestDoctorRefusesWhatNamesNoCluster(t *testing.T) {
 		"no group":  {Args: []string{"doctor", "--name", "c"}, Want: "nap: which AKS cluster? give --resource-group, or set ARM_RESOURCE_GROUP"},
 		"no name":   {Args: []string{"doctor", "-g", "g"}, Want: "nap: which AKS cluster? give --name, or set CLUSTER_NAME"},
 		"form":      {Args: []string{"doctor", "-o", "xml"}, Want: `nap: --output`},
-		"no access": {Args: []string{"doctor", "-g", "g", "-n", "c", "--subscription", "s", "--kubeconfig", "/nowhere"}, Want: "nap: --kubeconfig /nowhere"},
+		"no access": {Args: []string{"doctor", "-g", "g", "-n", "c", "--subscription", someSubscription, "--kubeconfig", "/nowhere"}, Want: "nap: --kubeconfig /nowhere"},
 	})
 }
 

@@ -91,7 +91,8 @@ func (f *clusterFlags) facts(ctx context.Context) (managedcluster.Facts, error) 
 	case f.file != "":
 		text, err := os.ReadFile(f.file)
 		if err != nil {
-			return managedcluster.Facts{}, fmt.Errorf("--cluster %s: %w: give the path of a file, as az aks show -o json prints it", f.file, plainPath(err))
+			return managedcluster.Facts{}, fmt.Errorf("--cluster %s: %w: give the path of a file, as az aks show -o json prints it",
+				f.file, plainPath(err))
 		}
 		facts, err := managedcluster.Parse(text)
 		if err != nil {

@@ -132,9 +132,9 @@ func TestMachineBootdataRefusals(t *testing.T) {
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"no file":          {Args: []string{"machine", "bootdata"}, Want: "nap: no NodePool: give one with -f FILE"},
 		"output":           {Args: []string{"machine", "bootdata", "-f", pool, "-o", "xml"}, Want: `nap: --output: got "xml", allowed: text, json`},
-		"no such cluster":  {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", missing}, Want: "nap: --cluster: open " + missing},
+		"no such cluster":  {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", missing}, Want: "nap: --cluster " + missing + ": no such file or directory: give the path"},
 		"no cluster":       {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", pool}, Want: "nap: --cluster: " + pool + ": this describes no AKS cluster"},
-		"no such CA":       {Args: []string{"machine", "bootdata", "-f", pool, "--ca-file", missing}, Want: "nap: --ca-file: open " + missing},
+		"no such CA":       {Args: []string{"machine", "bootdata", "-f", pool, "--ca-file", missing}, Want: "nap: --ca-file " + missing + ": no such file or directory: give the path"},
 		"no CA":            {Args: []string{"machine", "bootdata", "-f", pool, "--ca-file", pool}, Want: "nap: --ca-file: " + pool + " holds no certificate in PEM"},
 		"no such size":     {Args: []string{"machine", "bootdata", "-f", pool, "--size", "D4"}, Want: `nap: --size: got "D4", which the built-in table does not have`},
 		"forbidden size":   {Args: []string{"machine", "bootdata", "-f", pool, "--size", "Standard_E4s_v5"}, Want: "nap: NodePool general: none of the "},

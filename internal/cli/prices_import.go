@@ -91,7 +91,7 @@ func (c *importCommand) run(ctx context.Context) error {
 			"--price-sheet FILE, --reservations FILE, or both")
 	}
 	if c.subscription != "" {
-		if err := checkSubscription(c.subscription); err != nil {
+		if err := command.CheckSubscription(c.subscription); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package controllercli
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +19,6 @@ type roleDefinition struct {
 	AssignableScopes []string
 }
 
-var subscriptionPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
 func newControllerRole(s command.Streams) *cobra.Command {
 	var subscription, name string
 	var createPool bool
@@ -33,8 +30,8 @@ for "az role definition create --role-definition". docs/azure.md says on what it
 has to be assigned.`,
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if !subscriptionPattern.MatchString(subscription) {
-				return fmt.Errorf("--subscription %q: it must be the id of a subscription, such as 00000000-0000-0000-0000-000000000000", subscription)
+			if err := command.CheckSubscription(subscription); err != nil {
+				return err
 			}
 			actions := config.Actions()
 			if createPool {

@@ -29,7 +29,7 @@ func TestRoleIsWhatAzureTakes(t *testing.T) {
 		!slices.Equal(role.Actions, append(config.Actions(), config.ActionCreatePool)) {
 		t.Errorf("with the pool: %+v, %v, %s", role, err, errs)
 	}
-	if _, errs, code := program.Run(t, "role", "--subscription", "mine"); code != 1 || !strings.Contains(errs, `--subscription "mine"`) {
+	if _, errs, code := program.Run(t, "role", "--subscription", "mine"); code != 1 || !strings.Contains(errs, `--subscription: got "mine", must be a UUID`) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
