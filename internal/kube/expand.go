@@ -53,7 +53,7 @@ type Expanded struct {
 // as those of the files do.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
-		present:    map[ownerKey]int{},
+		living:     map[ownerKey][]*corev1.Pod{},
 		names:      podNames{},
 		priorities: newPriorities(),
 		quotas:     newQuotas(),
@@ -65,6 +65,8 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		scalers:    map[ownerKey]scaler{},
 		parents:    map[ownerKey]bool{},
 		unknown:    map[string]bool{},
+		perPod:     map[string]bool{},
+		revisions:  map[ownerKey]string{},
 	}
 	for _, o := range running {
 		e.survey(o)
@@ -109,9 +111,8 @@ type ownerKey struct{ namespace, kind, name string }
 
 type expander struct {
 	out Expanded
-	// present counts the pods that the input holds, by every name of their
-	// workload.
-	present    map[ownerKey]int
+	// living are the pods that the input holds, by every name of their workload.
+	living     map[ownerKey][]*corev1.Pod
 	names      podNames
 	controlled map[ownerKey]bool
 	priorities priorities
@@ -128,7 +129,11 @@ type expander struct {
 	buffers *bufferExpander
 	// unknown are the classes, by kind and name, which pods name and the input lacks.
 	unknown map[string]bool
-	counts  expandedCounts
+	// perPod are the labels by which the pods of one workload differ and which rules name.
+	perPod map[string]bool
+	// revisions are the labels that tell the templates of workloads apart, as pods have them.
+	revisions map[ownerKey]string
+	counts    expandedCounts
 }
 
 // expandedCounts count pods: order those without a time of creation, made those that were made.
@@ -156,6 +161,7 @@ func newPriorities() priorities {
 }
 
 func (e *expander) survey(o client.Object) {
+	e.surveyLabels(o)
 	if _, pod := o.(*corev1.Pod); !pod {
 		for _, r := range o.GetOwnerReferences() {
 			e.parents[ownerKey{o.GetNamespace(), r.Kind, r.Name}] = true
@@ -214,7 +220,8 @@ func (e *expander) surveyPod(o *corev1.Pod) {
 		}
 	}
 	for key := range owners {
-		e.present[key]++
+		e.living[key] = append(e.living[key], o)
+		e.surveyRevision(key, o)
 	}
 }
 
@@ -327,7 +334,7 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 	u = u.DeepCopy()
 	u.SetNamespace(namespace)
 	key := ownerKey{namespace, kind, u.GetName()}
-	have := e.present[key]
+	have := len(e.living[key])
 	for i := range templates.found {
 		t := &templates.found[i]
 		if len(templates.found) == 1 {
@@ -386,12 +393,13 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 	if replicas < 0 || replicas > MaxExpandedPods {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
-	have := e.present[ownerKey{o.GetNamespace(), kind, o.GetName()}]
+	have := len(e.living[ownerKey{o.GetNamespace(), kind, o.GetName()}])
 	replicas = e.scaled(o.GetNamespace(), kind, o.GetName(), replicas)
 	template, err := e.admitted(o.GetNamespace(), template)
 	if err != nil {
 		return err
 	}
+	e.label(o, template)
 	numbers := numbersTo(have, replicas)
 	return e.addNumbered(o, kind, numbers[:e.withinTemplate(o, kind, template, len(numbers))], template)
 }
@@ -406,6 +414,7 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if err != nil {
 		return err
 	}
+	e.label(o, template)
 	var names []string
 	for i := range replicas {
 		if name := ordinalName(o, i); e.lacksOrdinal(o, name) {
@@ -418,6 +427,7 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	}
 	for _, name := range names {
 		pod := podFrom(o, "StatefulSet", name, template)
+		pod.Labels = e.ordinalLabels(o, name, template.Labels)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {
 			t := &o.Spec.VolumeClaimTemplates[j]
@@ -517,24 +527,21 @@ func (e *expander) admit(namespace string, s *corev1.PodSpec) error {
 }
 
 func (e *expander) addJob(job *batchv1.Job) error {
-	if e.hasController(job) || hasEnded(job) {
+	if e.hasController(job) || startsNoMore(job) {
 		return nil
 	}
 	if isTrue(job.Spec.Suspend) {
 		e.note("Job %s/%s: is suspended, its pods are not planned", job.Namespace, job.Name)
 		return nil
 	}
-	return e.addReplicas(job, "Job", jobPods(&job.Spec, int(job.Status.Succeeded)), &job.Spec.Template)
+	n := jobPods(&job.Spec, int(job.Status.Succeeded))
+	if e.perPod[batchv1.JobCompletionIndexAnnotation] && isIndexed(job) {
+		return e.addIndexed(job, n)
+	}
+	return e.addReplicas(job, "Job", n, &job.Spec.Template)
 }
 
 func isTrue(set *bool) bool { return set != nil && *set }
-
-// hasEnded reports whether a Job starts no more pods.
-func hasEnded(job *batchv1.Job) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
-	})
-}
 
 // requestLimits makes a request of each limit that has none, as the API server does
 // when it admits a pod.

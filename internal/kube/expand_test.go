@@ -61,6 +61,12 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 				template + `}}}}`, nil},
 		{"a Job that has ended runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + template +
 			`}, status: {failed: 1, conditions: [{type: Failed, status: "True"}]}}`, nil},
+		{"a Job whose queue is empty leaves the rest running", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 3, template: ` +
+			template + `}, status: {succeeded: 2}}`, nil},
+		{"a Job that is about to fail runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + template +
+			`}, status: {conditions: [{type: FailureTarget, status: "True"}]}}`, nil},
+		{"a Job that has done enough runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + template +
+			`}, status: {conditions: [{type: SuccessCriteriaMet, status: "True"}]}}`, nil},
 		{"any kind with a template of pods has as many as it says",
 			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: {replicas: 2, template: ` + template + `}}`,
 			[]string{"r-0", "r-1"}},

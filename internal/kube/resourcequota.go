@@ -299,23 +299,27 @@ func bestEffort(pod *corev1.Pod) bool {
 
 // crossesNamespaces reports whether rules on pods look at other namespaces.
 func crossesNamespaces(a *corev1.Affinity) bool {
-	if a == nil {
-		return false
-	}
+	return slices.ContainsFunc(podTermsOf(a), func(t corev1.PodAffinityTerm) bool {
+		return len(t.Namespaces) > 0 || t.NamespaceSelector != nil
+	})
+}
+
+// podTermsOf are the terms of affinity and anti-affinity to pods, required and preferred ones.
+func podTermsOf(a *corev1.Affinity) []corev1.PodAffinityTerm {
 	var terms []corev1.PodAffinityTerm
 	var preferred []corev1.WeightedPodAffinityTerm
-	if a.PodAffinity != nil {
+	if a != nil && a.PodAffinity != nil {
 		terms = append(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
 		preferred = append(preferred, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
 	}
-	if a.PodAntiAffinity != nil {
+	if a != nil && a.PodAntiAffinity != nil {
 		terms = append(terms, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
 		preferred = append(preferred, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
 	}
 	for i := range preferred {
 		terms = append(terms, preferred[i].PodAffinityTerm)
 	}
-	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+	return terms
 }
 
 // unsaid finds a quota of cpu or memory under which a pod is refused since one of its

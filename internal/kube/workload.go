@@ -74,12 +74,10 @@ func replicas(n *int32) int {
 
 // parallel is how many pods a job runs at once from here on.
 func parallel(job *batchv1.Job) int {
-	finished := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		ended := c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed || c.Type == batchv1.JobSuspended ||
-			c.Type == batchv1.JobFailureTarget || c.Type == batchv1.JobSuccessCriteriaMet
-		return ended && c.Status == corev1.ConditionTrue
+	suspended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
 	})
-	if finished || job.Spec.Suspend != nil && *job.Spec.Suspend {
+	if suspended || startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
 		return 0
 	}
 	n := replicas(job.Spec.Parallelism)
@@ -87,6 +85,20 @@ func parallel(job *batchv1.Job) int {
 		n = min(n, int(*job.Spec.Completions-job.Status.Succeeded))
 	}
 	return max(n, 0)
+}
+
+// startsNoMore reports whether a Job creates no more pods: it has ended or is about to, or it
+// has no number of completions and one of its pods has succeeded. Then the pods share a queue
+// of work that is empty, and those that still run finish theirs.
+func startsNoMore(job *batchv1.Job) bool {
+	ended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		switch c.Type {
+		case batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
+			return c.Status == corev1.ConditionTrue
+		}
+		return false
+	})
+	return ended || job.Spec.Completions == nil && job.Status.Succeeded > 0
 }
 
 // quota converts a ResourceQuota. Where its scopes leave pods out it counts for all of a

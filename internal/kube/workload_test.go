@@ -47,6 +47,8 @@ func TestWorkloadsWantPods(t *testing.T) {
 		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, 0},
 		{"a Job with two pods to go", &batchv1.Job{ObjectMeta: meta,
 			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, 0},
+		{"a Job whose queue is empty", &batchv1.Job{ObjectMeta: meta,
+			Spec: batchv1.JobSpec{Parallelism: &five}, Status: batchv1.JobStatus{Succeeded: 1, Active: 2}}, 0, 0},
 		{"a Job that failed", ended(batchv1.JobFailed), 0, 0},
 		{"a Job that is about to fail", ended(batchv1.JobFailureTarget), 0, 0},
 		{"a Job that is complete", ended(batchv1.JobComplete), 0, 0},
