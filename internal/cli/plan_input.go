@@ -291,6 +291,10 @@ func (p *planInput) addManifests(builtIn bool) {
 		p.spread.Learn(p.manifests[i].Object)
 	}
 	mirror := p.mirror(p.store)
+	p.objects.Remove(expanded.Replaced)
+	for pod := range expanded.Replaced {
+		mirror.Delete(pod)
+	}
 	for _, o := range expanded.Objects.Distinct() {
 		p.remember(o)
 	}

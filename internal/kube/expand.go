@@ -35,6 +35,9 @@ type Expanded struct {
 	Problems []error
 	// Notes say where the objects alone do not tell what was made of them.
 	Notes []string
+	// Replaced are pods of the input that are not among the objects, since their workloads
+	// replace them: they run with another template.
+	Replaced map[client.Object]bool
 	// Quotas are the ResourceQuotas, and what they have held back.
 	Quotas *Quotas
 }
@@ -49,7 +52,8 @@ type Expanded struct {
 // ask room for, of lowest priority. Pods that do not exist yet and that a ResourceQuota does
 // not let in are left out. A CronJob has no pods, see [Due]. Input that already
 // holds a workload's pods (kubectl get of a live cluster) is not counted twice; neither
-// are pods that run already in the cluster that the files are for. Its ResourceQuotas hold back
+// are pods that run already in the cluster that the files are for. Pods that run with another
+// template than the files have are replaced. The cluster's ResourceQuotas hold back
 // as those of the files do.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
@@ -67,12 +71,18 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		unknown:    map[string]bool{},
 		perPod:     map[string]bool{},
 		revisions:  map[ownerKey]string{},
+		sets:       map[client.ObjectKey]*appsv1.ReplicaSet{},
+		released:   map[ownerKey]int{},
+		out:        Expanded{Replaced: map[client.Object]bool{}},
 	}
 	for _, o := range running {
 		e.survey(o)
 	}
 	for i := range manifests {
 		e.survey(manifests[i].Object)
+	}
+	for i := range manifests {
+		e.release(manifests[i].Object)
 	}
 	for i := range manifests {
 		if s, is := manifests[i].Object.(*appsv1.StatefulSet); is {
@@ -133,7 +143,10 @@ type expander struct {
 	perPod map[string]bool
 	// revisions are the labels that tell the templates of workloads apart, as pods have them.
 	revisions map[ownerKey]string
-	counts    expandedCounts
+	// sets are the ReplicaSets by name, and released how many pods a workload replaces.
+	sets     map[client.ObjectKey]*appsv1.ReplicaSet
+	released map[ownerKey]int
+	counts   expandedCounts
 }
 
 // expandedCounts count pods: order those without a time of creation, made those that were made.
@@ -190,6 +203,8 @@ func (e *expander) survey(o client.Object) {
 		}
 	case *appsv1.Deployment:
 		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
+	case *appsv1.ReplicaSet:
+		e.sets[client.ObjectKeyFromObject(o)] = o
 	case *nodev1.RuntimeClass:
 		e.runtimes[o.Name] = o
 	case *unstructured.Unstructured:
@@ -231,12 +246,15 @@ func (e *expander) add(o client.Object) error {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
+		if e.out.Replaced[o] {
+			return nil
+		}
 		return e.addGiven(o.DeepCopy())
 	case *corev1.Namespace:
 		e.out.Objects.Add(withNameLabel(o.DeepCopy()))
 		return nil
 	case *appsv1.Deployment:
-		return e.addReplicas(o, "Deployment", count(o.Spec.Replicas), &o.Spec.Template)
+		return e.addReplicas(o, "Deployment", e.replicasOf(o, "Deployment", o.Spec.Replicas), &o.Spec.Template)
 	case *corev1.ReplicationController:
 		template := o.Spec.Template
 		if template == nil {
@@ -405,7 +423,7 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 }
 
 func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
-	replicas := count(o.Spec.Replicas)
+	replicas := e.replicasOf(o, "StatefulSet", o.Spec.Replicas)
 	if replicas < 0 || replicas > MaxExpandedPods {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}

@@ -75,6 +75,13 @@ func (o *Objects) delete(which func(client.Object) bool) {
 	*o = left
 }
 
+// Remove removes some objects, which it knows by their addresses.
+func (o *Objects) Remove(those map[client.Object]bool) {
+	if len(those) > 0 {
+		o.delete(func(object client.Object) bool { return those[object] })
+	}
+}
+
 // Distinct are the objects, of pods of one template the first one alone. It belongs to the list:
 // do not change it.
 func (o Objects) Distinct() []client.Object { return o.distinct }

@@ -1,0 +1,214 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// vpaUpdates is the annotation of pods to which a VerticalPodAutoscaler has given requests.
+const vpaUpdates = "vpaUpdates"
+
+// release finds the pods that run with another template than a workload has in the files, and
+// that its controller therefore replaces. They count as gone, and what the workload then lacks
+// is planned: a user wants to know which nodes a release needs at its end.
+func (e *expander) release(o client.Object) {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		if !o.Spec.Paused {
+			e.replace(o, "Deployment", &o.Spec.Template, func(*corev1.Pod) bool { return true })
+		}
+	case *appsv1.StatefulSet:
+		strategy := o.Spec.UpdateStrategy
+		if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+			return
+		}
+		first := 0
+		if strategy.RollingUpdate != nil && strategy.RollingUpdate.Partition != nil {
+			first = int(*strategy.RollingUpdate.Partition)
+		}
+		e.replace(o, "StatefulSet", &o.Spec.Template, func(pod *corev1.Pod) bool {
+			ordinal, err := strconv.Atoi(strings.TrimPrefix(pod.Name, o.Name+"-"))
+			return err == nil && ordinal >= first
+		})
+	}
+}
+
+// replace takes the pods of another template from a workload, if its strategy lets them go.
+func (e *expander) replace(o client.Object, kind string, template *corev1.PodTemplateSpec, goes func(*corev1.Pod) bool) {
+	key := ownerKey{o.GetNamespace(), kind, o.GetName()}
+	if len(e.living[key]) == 0 {
+		return
+	}
+	differs := e.differing(key, template)
+	stay, why, gone := []*corev1.Pod(nil), "", 0
+	for _, pod := range e.living[key] {
+		what := differs[pod]
+		if what == "" || !goes(pod) {
+			stay = append(stay, pod)
+			continue
+		}
+		why = cmp.Or(why, what)
+		gone++
+		e.names[client.ObjectKeyFromObject(pod)], e.out.Replaced[pod] = nil, true
+	}
+	if gone == 0 {
+		return
+	}
+	e.living[key], e.released[key] = stay, gone
+	delete(e.revisions, key)
+	for _, pod := range stay {
+		e.surveyRevision(key, pod)
+	}
+	e.note("%s %s/%s: replaces %s of another template (%s): planned as it ends%s", kind, o.GetNamespace(), o.GetName(),
+		counted(gone, "pod", "pods"), why, surge(o, len(stay)+gone))
+}
+
+// counted is a number with what it counts.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// surge says how many pods a Deployment has beyond its own while it replaces them.
+func surge(o client.Object, pods int) string {
+	d, is := o.(*appsv1.Deployment)
+	if !is || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return ""
+	}
+	most := intstr.FromString("25%")
+	if r := d.Spec.Strategy.RollingUpdate; r != nil && r.MaxSurge != nil {
+		most = *r.MaxSurge
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&most, pods, true)
+	if err != nil || n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", meanwhile it takes room for %s", counted(n, "pod more", "pods more"))
+}
+
+// differing says of the pods of a workload which run with another template in what they differ.
+// Pods of one revision have one template: where one of them is as the template says, others
+// were changed since, such as by a resize.
+func (e *expander) differing(key ownerKey, template *corev1.PodTemplateSpec) map[*corev1.Pod]string {
+	label := appsv1.DefaultDeploymentUniqueLabelKey
+	if key.kind == "StatefulSet" {
+		label = appsv1.ControllerRevisionHashLabelKey
+	}
+	out, same := map[*corev1.Pod]string{}, map[string]bool{}
+	for _, pod := range e.living[key] {
+		why := e.difference(pod, &template.Spec)
+		if why != "" {
+			out[pod] = why
+		} else if revision := pod.Labels[label]; revision != "" {
+			same[revision] = true
+		}
+	}
+	maps.DeleteFunc(out, func(pod *corev1.Pod, _ string) bool { return same[pod.Labels[label]] })
+	return out
+}
+
+// difference says what a template states that a pod, or the template of its ReplicaSet where the
+// input has it, lacks; "" where the pod can be of the template. What the template does not state
+// tells nothing: admission adds to pods.
+func (e *expander) difference(pod *corev1.Pod, template *corev1.PodSpec) string {
+	has, ofTemplate := &pod.Spec, false
+	for _, r := range pod.OwnerReferences {
+		if set := e.sets[client.ObjectKey{Namespace: pod.Namespace, Name: r.Name}]; set != nil && r.Kind == "ReplicaSet" {
+			has, ofTemplate = &set.Spec.Template.Spec, true
+		}
+	}
+	if _, sized := pod.Annotations[vpaUpdates]; !sized || ofTemplate {
+		if why := otherRequests(has, template); why != "" {
+			return why
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(template.NodeSelector)) {
+		if want := template.NodeSelector[name]; has.NodeSelector[name] != want {
+			return fmt.Sprintf("without %s=%s in the nodeSelector", name, want)
+		}
+	}
+	for i := range template.Tolerations {
+		t := &template.Tolerations[i]
+		if !slices.ContainsFunc(has.Tolerations, func(h corev1.Toleration) bool { return equalToleration(&h, t) }) {
+			return fmt.Sprintf("without the toleration of %q", cmp.Or(t.Key, "everything"))
+		}
+	}
+	switch {
+	case template.PriorityClassName != "" && template.PriorityClassName != has.PriorityClassName:
+		return "not of PriorityClass " + template.PriorityClassName
+	case !ofTemplate: // the API server adds to the rules on pods
+	case template.Affinity != nil && !equality.Semantic.DeepEqual(template.Affinity, has.Affinity):
+		return "another affinity"
+	case len(template.TopologySpreadConstraints) > 0 &&
+		!equality.Semantic.DeepEqual(template.TopologySpreadConstraints, has.TopologySpreadConstraints):
+		return "other topologySpreadConstraints"
+	}
+	return ""
+}
+
+// equalToleration reports whether two tolerations are one, with their defaults.
+func equalToleration(a, b *corev1.Toleration) bool {
+	operator := func(t *corev1.Toleration) corev1.TolerationOperator {
+		return cmp.Or(t.Operator, corev1.TolerationOpEqual)
+	}
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && operator(a) == operator(b)
+}
+
+// otherRequests says which request of a template pods do not have; "" for none.
+func otherRequests(has, template *corev1.PodSpec) string {
+	has, template = has.DeepCopy(), template.DeepCopy()
+	requestLimits(has)
+	requestLimits(template)
+	for _, lists := range [][2][]corev1.Container{{has.Containers, template.Containers}, {has.InitContainers, template.InitContainers}} {
+		for i := range lists[1] {
+			want := &lists[1][i]
+			at := slices.IndexFunc(lists[0], func(c corev1.Container) bool { return c.Name == want.Name })
+			if at < 0 {
+				return fmt.Sprintf("without container %s", want.Name)
+			}
+			if why := otherAmounts(lists[0][at].Resources.Requests, want.Resources.Requests); why != "" {
+				return fmt.Sprintf("container %s with %s", want.Name, why)
+			}
+		}
+	}
+	if template.Resources == nil {
+		return ""
+	}
+	var whole corev1.ResourceList
+	if has.Resources != nil {
+		whole = has.Resources.Requests
+	}
+	return otherAmounts(whole, template.Resources.Requests)
+}
+
+func otherAmounts(has, want corev1.ResourceList) string {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		wanted := want[name]
+		if now := has[name]; wanted.Cmp(now) != 0 {
+			return fmt.Sprintf("%s %s instead of %s", name, now.String(), wanted.String())
+		}
+	}
+	return ""
+}
+
+// replicasOf is how many pods a workload wants. Where its file does not say, or an autoscaler
+// does, a release has as many pods at its end as before.
+func (e *expander) replicasOf(o client.Object, kind string, replicas *int32) int {
+	key, n := ownerKey{o.GetNamespace(), kind, o.GetName()}, count(replicas)
+	if _, scaled := e.scalers[key]; e.released[key] > 0 && n >= 0 && (replicas == nil || scaled) {
+		return max(n, len(e.living[key])+e.released[key])
+	}
+	return n
+}
