@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -16,6 +18,7 @@ const (
 	noProvisioner    = "kubernetes.io/no-provisioner"
 	azureDiskDriver  = "disk.csi.azure.com"
 	azureFileDriver  = "file.csi.azure.com"
+	zoneDelimiter    = "__"
 	betaClassName    = corev1.BetaStorageClassAnnotation
 )
 
@@ -72,13 +75,36 @@ func volume(v *corev1.PersistentVolume) *fleet.Volume {
 	case v.Spec.AWSElasticBlockStore != nil:
 		out.Driver = csiDriver("kubernetes.io/aws-ebs")
 	}
+	labelled := labelledPlaces(v)
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+		if len(labelled) > 0 {
+			out.Alternatives = append(out.Alternatives, labelled)
+		}
 		return out
 	}
 	for i := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		// The API server has checked the terms; one that is empty matches nothing.
 		if rs, matches, err := nodeTerm(&v.Spec.NodeAffinity.Required.NodeSelectorTerms[i], "spec.nodeAffinity"); err == nil && matches {
-			out.Alternatives = append(out.Alternatives, rs)
+			out.Alternatives = append(out.Alternatives, append(rs, labelled...))
+		}
+	}
+	return out
+}
+
+// labelledPlaces are where a volume can be attached by its labels, as the scheduler's plugin
+// VolumeZone reads them: volumes that were made by hand often have nothing else. Several zones
+// are parted by __. Labels of which a part is empty count for nothing.
+func labelledPlaces(v *corev1.PersistentVolume) model.Requirements {
+	var out model.Requirements
+	for _, key := range []string{corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
+		value, has := v.Labels[key]
+		values := strings.Split(value, zoneDelimiter)
+		for i := range values {
+			values[i] = strings.TrimSpace(values[i])
+		}
+		if has && !slices.Contains(values, "") {
+			out = append(out, nodeRequirement(key, string(model.In), values))
 		}
 	}
 	return out

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -178,4 +181,34 @@ func places(alternatives []model.Requirements) string {
 		out = append(out, a.String())
 	}
 	return "[" + strings.Join(out, " or ") + "]"
+}
+
+// Volumes that were made by hand often say their zone in a label alone.
+func TestVolumesAreInThePlacesOfTheirLabels(t *testing.T) {
+	const affinity = "spec: {nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}, " +
+		"{matchExpressions: [{key: c, operator: Exists}]}]}}}"
+	zones := model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{"z-1", "z-2"}}
+	region := model.Requirement{Key: "topology.kubernetes.io/region", Operator: model.In, Values: []string{"east"}}
+	a := model.Requirement{Key: "a", Operator: model.In, Values: []string{"b"}}
+	c := model.Requirement{Key: "c", Operator: model.Exists}
+	for _, tc := range []struct {
+		labels, spec string
+		want         []model.Requirements
+	}{
+		{"topology.kubernetes.io/zone: z-2__z-1, topology.kubernetes.io/region: east", "", []model.Requirements{{zones, region}}},
+		{"failure-domain.beta.kubernetes.io/zone: z-1__z-2, failure-domain.beta.kubernetes.io/region: east", "", []model.Requirements{{zones, region}}},
+		{"topology.kubernetes.io/zone: z-1__z-2", affinity, []model.Requirements{{a, zones}, {c, zones}}},
+		{"topology.kubernetes.io/zone: ''", affinity, []model.Requirements{{a}, {c}}},
+		{"app: x", "", nil},
+	} {
+		found, err := Decode(strings.NewReader("{apiVersion: v1, kind: PersistentVolume, metadata: {name: v, labels: {"+tc.labels+"}}, "+
+			tc.spec+"}"), "file")
+		if err != nil {
+			t.Fatalf("%s: %v", tc.labels, err)
+		}
+		got := volume(found[0].Object.(*corev1.PersistentVolume)).Alternatives
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s, places (-want +got):\n%s", tc.labels, diff)
+		}
+	}
 }
