@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,6 +74,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		revisions:  map[ownerKey]string{},
 		sets:       map[client.ObjectKey]*appsv1.ReplicaSet{},
 		released:   map[ownerKey]int{},
+		budgets:    map[client.ObjectKey]*policyv1.PodDisruptionBudget{},
 		out:        Expanded{Replaced: map[client.Object]bool{}},
 	}
 	for _, o := range running {
@@ -146,7 +148,11 @@ type expander struct {
 	// sets are the ReplicaSets by name, and released how many pods a workload replaces.
 	sets     map[client.ObjectKey]*appsv1.ReplicaSet
 	released map[ownerKey]int
-	counts   expandedCounts
+	// budgets are the PodDisruptionBudgets that have a status, byNamespace the pods of the input,
+	// nil until they are asked for.
+	budgets     map[client.ObjectKey]*policyv1.PodDisruptionBudget
+	byNamespace map[string][]*corev1.Pod
+	counts      expandedCounts
 }
 
 // expandedCounts count pods: order those without a time of creation, made those that were made.
@@ -203,6 +209,10 @@ func (e *expander) survey(o client.Object) {
 		}
 	case *appsv1.Deployment:
 		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
+	case *policyv1.PodDisruptionBudget:
+		if hasStatus(o) {
+			e.budgets[client.ObjectKeyFromObject(o)] = o
+		}
 	case *appsv1.ReplicaSet:
 		e.sets[client.ObjectKeyFromObject(o)] = o
 	case *nodev1.RuntimeClass:
@@ -252,6 +262,9 @@ func (e *expander) add(o client.Object) error {
 		return e.addGiven(o.DeepCopy())
 	case *corev1.Namespace:
 		e.out.Objects.Add(withNameLabel(o.DeepCopy()))
+		return nil
+	case *policyv1.PodDisruptionBudget:
+		e.addBudget(o)
 		return nil
 	case *appsv1.Deployment:
 		return e.addReplicas(o, "Deployment", e.replicasOf(o, "Deployment", o.Spec.Replicas), &o.Spec.Template)
