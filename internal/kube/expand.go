@@ -337,9 +337,14 @@ func (e *expander) noteCronJob(o *batchv1.CronJob) {
 }
 
 // within is how many of n pods of a workload, which are like one and do not exist yet, the
-// ResourceQuotas of their namespace admit. A note tells of the others.
+// LimitRanges and ResourceQuotas of their namespace admit. A note tells of the others.
 func (e *expander) within(o client.Object, kind string, pod *corev1.Pod, n int) int {
-	admitted, held := e.quotas.Take(fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName()), pod, n)
+	workload := fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName())
+	if why := outOfRange(e.ranges[pod.Namespace], &pod.Spec); why != "" && n > 0 {
+		e.note("%s", e.quotas.hold(HeldBack{Workload: workload, Pods: n, Of: n, Message: why}))
+		return 0
+	}
+	admitted, held := e.quotas.Take(workload, pod, n)
 	if held != nil {
 		e.note("%s", held)
 	}

@@ -31,15 +31,16 @@ type Quotas struct {
 	held      []HeldBack
 }
 
-// HeldBack are pods of a workload that ResourceQuotas keep from being created.
+// HeldBack are pods of a workload that ResourceQuotas or LimitRanges keep from being created.
 type HeldBack struct {
 	// Workload is the kind, the namespace and the name.
 	Workload string `json:"workload"`
 	// Pods is how many are held back, Of how many the workload lacks.
 	Pods int `json:"pods"`
 	Of   int `json:"of"`
-	// Quota is the namespace and the name of the one that leaves room for the fewest.
-	Quota string `json:"quota"`
+	// Quota is the namespace and the name of the one that leaves room for the fewest; empty where
+	// a LimitRange refuses them.
+	Quota string `json:"quota,omitempty"`
 	// Message says why, and what would admit them all.
 	Message string `json:"message"`
 }
@@ -140,8 +141,13 @@ func (q *Quotas) Take(workload string, pod *corev1.Pod, n int) (admitted int, he
 		held.Quota, held.Message = q.tell(short, n)
 	}
 	held.Pods = n - admitted
-	q.held = append(q.held, *held)
-	return admitted, held
+	return admitted, q.hold(*held)
+}
+
+// hold notes pods that are held back.
+func (q *Quotas) hold(held HeldBack) *HeldBack {
+	q.held = append(q.held, held)
+	return &held
 }
 
 // tell says which limit leaves room for the fewest of n pods, and what would admit all.
