@@ -173,6 +173,8 @@ func (r *volumeResolver) resolveClaim(key objectKey, places func(*Volume) []mode
 	}
 	class := r.storageClass(c)
 	switch {
+	case class == nil && c.NoClass:
+		return "", nil, `is unbound, and storageClassName: "" waits for a volume without a class that is made by hand`
 	case class == nil && c.Class == "":
 		return "", nil, "is unbound and names no storage class, and there is no default one"
 	case class == nil:

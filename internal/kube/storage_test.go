@@ -174,6 +174,26 @@ func TestNewestDefaultStorageClassCounts(t *testing.T) {
 	}
 }
 
+// A claim without a class does not get the default one, and is not told to lack it.
+func TestClaimsWithoutAClassSayWhatTheyWaitFor(t *testing.T) {
+	for spec, want := range map[string]string{
+		`storageClassName: ""`: `volume claim "c" is unbound, and storageClassName: "" waits for a volume without a class that is made by hand`,
+		"accessModes: []":      `volume claim "c" is unbound and names no storage class, and there is no default one`,
+	} {
+		text := strings.NewReplacer("AGE-A", "2026-01-01T00:00:00Z", "AGE-B", "2026-01-01T00:00:00Z", "accessModes: [ReadWriteOnce]", spec).Replace(twoDefaults)
+		if strings.HasPrefix(spec, "access") {
+			text = strings.ReplaceAll(text, `is-default-class: "true"`, `is-default-class: "false"`)
+		}
+		in, err := stored(t, text).Problem(t.Context(), small(t), fleet.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(in.Rejected) != 1 || in.Rejected[0].Message != want {
+			t.Errorf("%s: got %v, want %q", spec, in.Rejected, want)
+		}
+	}
+}
+
 // places are alternatives as text.
 func places(alternatives []model.Requirements) string {
 	var out []string
