@@ -22,6 +22,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/convert"
+	"github.com/nodeautoprovision/nap/internal/document"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube/admission"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -186,26 +187,46 @@ func (c *conversion) documents(name string, text []byte) error {
 	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var errs []error
-	for n := 1; ; n++ {
+	for n := 1; ; {
 		raw, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return errors.Join(errs...)
 		}
-		where := fmt.Sprintf("%s: document %d", name, n)
 		if err != nil {
-			return fmt.Errorf("%s: %w", where, err)
+			return fmt.Errorf("%s: document %d: %w", name, n, err)
 		}
-		var o map[string]any
-		if err := yaml.Unmarshal(raw, &o); err != nil {
-			return fmt.Errorf("%s is neither YAML nor JSON: %w", where, err)
+		values := document.Values(raw)
+		if len(values) == 0 {
+			n++
 		}
-		if len(o) == 0 {
-			continue
-		}
-		if err := c.items(o); err != nil {
-			errs = append(errs, located(where, err))
+		for _, v := range values {
+			if err := c.value(v); err != nil {
+				errs = append(errs, located(fmt.Sprintf("%s: document %d", name, n), err))
+			}
+			n++
 		}
 	}
+}
+
+// agentPoolsHint is for what az prints, which is no Kubernetes object.
+const agentPoolsHint = "for what az aks show or az aks nodepool list prints with -o json, give --from-agent-pools, too"
+
+// value converts the objects of a value of a file.
+func (c *conversion) value(v document.Value) error {
+	if v.Err != nil {
+		return v.Err
+	}
+	var o map[string]any
+	if err := json.Unmarshal(v.JSON, &o); err != nil {
+		return errors.New("is no mapping, as every Kubernetes object is; " + agentPoolsHint)
+	}
+	switch {
+	case len(o) == 0:
+		return nil
+	case o["apiVersion"] == nil && o["kind"] == nil:
+		return errors.New("has no apiVersion and kind, as every Kubernetes object has; " + agentPoolsHint)
+	}
+	return c.items(o)
 }
 
 // items converts an object, or those of a List.

@@ -52,6 +52,21 @@ func TestConvertWritesObjectsThatRun(t *testing.T) {
 	}
 }
 
+func TestConvertTakesEveryValueOfAFile(t *testing.T) {
+	pool := func(name string) string {
+		return `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"` + name + `"},"spec":{"template":{"spec":{` +
+			`"requirements":[],"nodeClassRef":{"group":"karpenter.azure.com","kind":"AKSNodeClass","name":"default"}}}}}`
+	}
+	path := filepath.Join(t.TempDir(), "in.json")
+	if err := os.WriteFile(path, []byte(pool("a")+"\n"+pool("b")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := nap.Run(t, "convert", "-f", path)
+	if code != 0 || !strings.Contains(out, "name: a\n") || !strings.Contains(out, "name: b\n") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
 func TestConvertAgentPools(t *testing.T) {
 	for name, args := range map[string][]string{
 		"agentpools":    nil,
@@ -209,7 +224,11 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 		"other value":      {provisioner("kubeletConfiguration: {maxPods: 50}") + "---\napiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: {maxPods: 30}\n", "today, which has 30: decide for one of them"},
 		"class of others":  {provisioner("kubeletConfiguration: {maxPods: 50}") + "---\n" + strings.ReplaceAll(pool(""), "name: p}", "name: q}"), "today, which NodePool q has without it: give each a class of its own"},
 		"what stays wrong": {pool(`{key: karpenter.azure.com/sku-cpus, operator: In, values: ["4"]}`), "NodePool p: the API server would refuse it: "},
-		"no YAML":          {"a: [", "is neither YAML nor JSON"},
+		"no YAML":          {"a: [", "document 1: is neither YAML nor JSON"},
+		"no mapping":       {"[{name: system}]", "document 1: is no mapping, as every Kubernetes object is; for what az aks show or az aks nodepool list prints with -o json, give --from-agent-pools"},
+		"no object":        {`{"agentPoolProfiles": [{"name": "system"}]}`, "document 1: has no apiVersion and kind, as every Kubernetes object has; for what az aks show"},
+		"limits twice":     {strings.Replace(pool(""), "{template:", "{limits: {cpu: 10}, limits: {cpu: 20}, template:", 1), "document 1: spec.limits: is there twice, in its line 4: give it once"},
+		"what follows":     {`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}} garbage`, "document 2: what follows its value is neither YAML nor JSON: line 1: begins no document"},
 	} {
 		path := filepath.Join(t.TempDir(), "in.yaml")
 		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {

@@ -55,6 +55,10 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("too many replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2000000, "+
 			"selector: {matchLabels: {a: b}}, "+
 			"template: {metadata: {labels: {a: b}}, spec: "+one+"}}\n"),
+		planned("value followed by what is none", `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}} and so on`),
+		planned("replicas that are there twice", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  replicas: 2\n  "+
+			"selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: "+one+"}\n  replicas: 20\n"),
+		planned("kind that is no text", "apiVersion: v1\nkind: y\nmetadata: {name: p}\n"),
 		planned("bytes that are no text", "\x00\x01\x02\x03ELF\x00"),
 		planned("compressed file", gz),
 		planned("kind with a typing error", strings.Replace(poolWith("weight: 1", "requirements: []"), "NodePool", "Nodepool", 1)),
@@ -142,6 +146,7 @@ func wrongInputs(gz, denied string) []wrongInput {
 		typed("unknown size", "explain", "offer", "Standard_D4s_v99"),
 		typed("no such pod", "explain", "pod", "oo", "-f", "good.yaml"),
 		typed("nothing to plan for", "plan"),
+		typed("agent pools as objects to convert", "convert", "-f", "pools.json"),
 		typed("file to convert that is not there", "convert", "-f", "nowhere.yaml"),
 		typed("folder to convert", "convert", "-f", "empty"),
 		typed("shell that is not known", "completion", "tcsh"),
@@ -267,6 +272,7 @@ func writeFilesBeside(t *testing.T, denying string) {
 		"good.yaml": podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"), "dead.kubeconfig": kubeconfig("http://127.0.0.1:1"),
 		"denied.kubeconfig": kubeconfig(denying), "kustomized/kustomization.yaml": "resources: [app.yaml]\n", "empty/README": "", "tabs.kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n\t- name: c\n",
 		"linked/good.yaml": podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"),
+		"pools.json":       `[{"name": "system"}]`,
 	} {
 		if folder, _, nested := strings.Cut(name, "/"); nested {
 			if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -1,7 +1,9 @@
 package kube
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -88,6 +91,44 @@ func Benchmark50000Pods(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkDecode measures how long files of 1.5 MB take to read: what kubectl prints as JSON, and
+// the same as YAML, as a List and as documents.
+func BenchmarkDecode(b *testing.B) {
+	const size = 1_500_000
+	var items []json.RawMessage
+	var documents bytes.Buffer
+	for _, pod := range workload(400, 5) {
+		pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+		text, err := json.Marshal(pod)
+		if err != nil {
+			b.Fatal(err)
+		}
+		items = append(items, text)
+		asYAML, err := yaml.JSONToYAML(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		fmt.Fprintf(&documents, "---\n%s", asYAML)
+		if documents.Len() > size {
+			break
+		}
+	}
+	list, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "", "    ")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"JSON": list, "YAML": documents.Bytes()} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if found, err := Decode(bytes.NewReader(text), "file"); err != nil || len(found) != len(items) {
+					b.Fatalf("%d objects, %v", len(found), err)
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkBusyCluster measures a snapshot's problem where 50,000 pods run on

@@ -101,24 +101,37 @@ func TestCatalogRoundTrip(t *testing.T) {
 func TestReadCatalogErrorNamesField(t *testing.T) {
 	entry := func(text string) string { return `{"region":"r","instanceTypes":[` + text + `]}` }
 	const size = `"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}`
+	const offered = `,"offerings":[{"zone":"1","capacityType":"spot","price":1}]`
 	for text, want := range map[string]string{
-		`[]`:                        `catalogue is not of the form`,
-		``:                          `catalogue is not of the form`,
-		`words`:                     `catalogue is not of the form`,
-		"a: [":                      `catalogue is neither JSON nor YAML`,
-		`{"region":"r","prices":1}`: `unknown field "prices"`,
-		entry(``):                   `instanceTypes is empty`,
-		entry(`{}`):                 `instanceTypes[0].name is empty`,
-		entry(`{"name":"a"}`):       `size "a": capacity[cpu]: is missing, must be greater than zero`,
-		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":"NaN"}]}`):                                          `instanceTypes.offerings.price: got a string, must be a number`,
+		`[]`:                            `catalogue: got a list, must be a mapping with the fields region, instanceTypes`,
+		``:                              `catalogue is not of the form`,
+		`words`:                         `catalogue: got "words", must be a mapping with the fields region, instanceTypes`,
+		"a: [":                          `catalogue: is neither YAML nor JSON`,
+		`{"region":"r","prices":1}`:     `catalogue: prices: there is no such field, allowed: region, instanceTypes`,
+		`{"region":"r"} {"region":"s"}`: `catalogue: has 2 values, one after the other, must have one`,
+		`{"region":"r"} and so on`:      `catalogue: what follows its value is neither YAML nor JSON: line 1: begins no document`,
+		"region: r\n---\nregion: s\n":   `catalogue: has 2 values, one after the other, must have one`,
+		"region: r\nregion: s\n":        `catalogue: region: is there twice, in its lines 1 and 2: give it once`,
+		`{"region":"r","region":"s"}`:   `catalogue: region: is there twice, in its line 1: give it once`,
+		entry(`{"name":"a",` + size + `,"foo":1,"offerings":[{"zone":"1","capacityType":"spot","cost":1}]}`): "" +
+			"catalogue: instanceTypes[0].offerings[0].cost: there is no such field, allowed: zone, capacityType, price, diskPrice, nodePrice, " +
+			"available, labels, reservation, remaining\n" +
+			"instanceTypes[0].foo: there is no such field, allowed: name, arch, labels, capacity, overhead, choices, volumeSlots, gpu, offerings",
+		entry(`{"name":"a",` + size + `,"arch":"x86"}`):                          `size "a": arch: got "x86", allowed: amd64, arm64`,
+		entry(`{"name":"a",` + size + `,"labels":{"kubernetes.io/arch":"x86"}}`): `size "a": arch: got "x86", allowed: amd64, arm64`,
+		entry(`{"name":"a",` + size + `}`):                                       `size "a": offerings: is empty, must list at least one way to buy the size`,
+		entry(``):                                                                `instanceTypes is empty`,
+		entry(`{}`):                                                              `instanceTypes[0].name is empty`,
+		entry(`{"name":"a"}`):                                                    `size "a": capacity[cpu]: is missing, must be greater than zero`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":"NaN"}]}`):                                          `instanceTypes[0].offerings[0].price: got "NaN", must be a number`,
 		entry(`{"name":"a","capacity":{"cpu":"many"}}`):                                                                                            `size "a": capacity[cpu]: got "many", must be a quantity`,
 		entry(`{"name":"a",` + size + `,"overhead":{"cpu":"-1"}}`):                                                                                 `size "a": overhead[cpu]: got "-1", must not be negative`,
-		entry(`{"name":"a",` + size + `},{"name":"a",` + size + `}`):                                                                               `instanceTypes[1].name: "a" occurs twice`,
+		entry(`{"name":"a",` + size + offered + `},{"name":"a",` + size + `}`):                                                                     `instanceTypes[1].name: "a" occurs twice`,
 		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"cheap"}]}`):                                                       `offerings[0].capacityType: got "cheap", allowed: on-demand, spot, reserved`,
 		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":-0.1}]}`):                                           `offerings[0].price: got -0.1, must be zero or more`,
 		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":1},{"zone":"1","capacityType":"spot","price":2}]}`): `offerings[1]: zone "1" with capacityType "spot" occurs twice`,
 		"instanceTypes:\n- name: a\n  offerings:\n  - {price: .nan}":                                                                               `catalogue: line 4: got .nan, must be a number: zero or more dollars per hour`,
-		entry(`{"name":"a",` + size + `,"offerings":[{"price":` + "NaN" + `}]}`):                                                                   `catalogue: line 1: got NaN, must be a number`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"price":` + "NaN" + `}]}`):                                                                   `instanceTypes[0].offerings[0].price: got "NaN", must be a number`,
 		entry(`{"name":"a","capacity":{"cpu":[]}}`):                                                                                                `instanceTypes[0].capacity[cpu]: got "[]", must be a quantity such as 4, 500m or 16Gi`,
 		entry(`{"name":"a","capacity":{"cpu":"1e30"}}`):                                                                                            `size "a": capacity[cpu]: got "1e30", which is more than any machine will ever have`,
 		entry(`{"name":"a",` + size + `,"overhead":{"cpu":"2"}}`):                                                                                  `size "a": overhead[cpu]: got "2", must not be more than the capacity, "1"`,
@@ -141,11 +154,12 @@ func TestReadCatalogErrorNamesField(t *testing.T) {
 }
 
 func TestReadCatalogAcceptsNumericQuantities(t *testing.T) {
-	f, err := ReadCatalog(strings.NewReader("instanceTypes:\n- {name: a, capacity: {cpu: 1.5, memory: 1Gi, pods: 9}, overhead: {cpu: 0.1}}"))
+	f, err := ReadCatalog(strings.NewReader("instanceTypes:\n- {name: a, capacity: {cpu: 1.5, memory: 1Gi, pods: 9}, overhead: {cpu: 0.1}, offerings: [{zone: z, capacityType: spot, price: 1}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := FileInstanceType{Name: "a", Capacity: Quantities{"cpu": "1.5", "memory": "1Gi", "pods": "9"}, Overhead: Quantities{"cpu": "0.1"}}
+	want := FileInstanceType{Name: "a", Capacity: Quantities{"cpu": "1.5", "memory": "1Gi", "pods": "9"}, Overhead: Quantities{"cpu": "0.1"},
+		Offerings: []FileOffering{{Zone: "z", CapacityType: "spot", Price: 1}}}
 	if diff := cmp.Diff([]FileInstanceType{want}, f.InstanceTypes); diff != "" {
 		t.Errorf("catalogue differs (-want +got):\n%s", diff)
 	}
@@ -154,8 +168,10 @@ func TestReadCatalogAcceptsNumericQuantities(t *testing.T) {
 // What a catalogue leaves open is what nearly every machine has: pools and pods ask
 // for it by its label.
 func TestReadCatalogDefaultsOSAndRegionLabels(t *testing.T) {
-	const text = `{"region":"r","instanceTypes":[{"name":"a","capacity":{"cpu":"1","memory":"1Gi","pods":"9"}},
-		{"name":"w","labels":{"kubernetes.io/os":"windows"},"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}}]}`
+	const text = `{"region":"r","instanceTypes":[
+		{"name":"a","capacity":{"cpu":"1","memory":"1Gi","pods":"9"},"offerings":[{"capacityType":"spot","price":1}]},
+		{"name":"w","labels":{"kubernetes.io/os":"windows"},"capacity":{"cpu":"1","memory":"1Gi","pods":"9"},
+		 "offerings":[{"capacityType":"spot","price":1}]}]}`
 	f, err := ReadCatalog(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)

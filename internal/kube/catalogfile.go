@@ -16,8 +16,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/document"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -113,34 +114,29 @@ func numberless(raw []byte) error {
 	return nil
 }
 
-// ReadCatalog reads and checks a catalogue document, in JSON or in YAML. The first
-// mistake is named with its size, field, value and what is allowed.
+// ReadCatalog reads and checks a catalogue document, in JSON or in YAML. What is not of its form
+// is named as a whole, and of sizes the first mistake: by size, field, value and what is allowed.
 func ReadCatalog(r io.Reader) (*CatalogFile, error) {
 	f := &CatalogFile{}
 	raw, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
 	}
-	text := bytes.TrimSpace(raw)
-	if len(text) == 0 {
+	value, err := document.One(raw)
+	if found := numberless(raw); err != nil && found != nil {
+		return nil, found
+	}
+	if err != nil {
+		return nil, fmt.Errorf("catalogue: %w", err)
+	}
+	if value == nil {
 		return nil, errors.New("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: it is empty; nap catalog -o json prints one")
 	}
-	given := raw
-	if !bytes.HasPrefix(text, []byte("{")) && !bytes.HasPrefix(text, []byte("[")) {
-		if raw, err = yaml.YAMLToJSON(raw); err != nil {
-			if found := numberless(given); found != nil {
-				return nil, found
-			}
-			return nil, fmt.Errorf("catalogue is neither JSON nor YAML: %w", err)
-		}
+	if err := document.Check(value, f); err != nil {
+		return nil, fmt.Errorf("catalogue: %w", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(f); err != nil {
-		if found := numberless(given); found != nil && !json.Valid(raw) {
-			return nil, found
-		}
-		return nil, fmt.Errorf("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: %w", plainer(raw, err))
+	if err := json.Unmarshal(value, f); err != nil {
+		return nil, fmt.Errorf("catalogue: %w", plainer(value, err))
 	}
 	if _, err := f.Catalog(); err != nil {
 		return nil, err
@@ -199,6 +195,9 @@ func (t *FileInstanceType) convert(axes model.Axes, region string) (model.Instan
 	if t.Arch != "" {
 		out.Labels[corev1.LabelArchStable] = t.Arch
 	}
+	if arch := out.Labels[corev1.LabelArchStable]; arch != "" && arch != v1.ArchitectureAmd64 && arch != v1.ArchitectureArm64 {
+		return out, fmt.Errorf("arch: got %q, allowed: %s, %s", arch, v1.ArchitectureAmd64, v1.ArchitectureArm64)
+	}
 	out.Labels[model.LabelInstanceType] = t.Name
 	size, err := readAmounts(t.Capacity, "capacity")
 	if err != nil {
@@ -224,6 +223,9 @@ func (t *FileInstanceType) convert(axes model.Axes, region string) (model.Instan
 	out.Capacity, out.Overhead = size.Vector(axes), kept.Vector(axes)
 	if out.GPU, err = t.GPU.convert(); err != nil {
 		return out, fmt.Errorf("gpu.%w", err)
+	}
+	if len(t.Offerings) == 0 {
+		return out, errors.New("offerings: is empty, must list at least one way to buy the size")
 	}
 	type offeringKey struct{ zone, capacityType, reservation string }
 	seen := map[offeringKey]bool{}

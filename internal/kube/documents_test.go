@@ -34,3 +34,38 @@ func TestLongStreamsAreReadInOrder(t *testing.T) {
 		}
 	}
 }
+
+// Documents are numbered by values, so that each is found in the file. What is wrong with one does
+// not hide the others.
+func TestEveryValueOfAStreamIsAnObject(t *testing.T) {
+	space := func(name string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
+	}
+	for text, want := range map[string]struct{ objects, err string }{
+		space("a") + "\n" + space("b") + "\n":            {"a of document 1, b of document 2", ""},
+		space("a") + space("b") + "\n---\n" + space("c"): {"a of document 1, b of document 2, c of document 3", ""},
+		"# nothing\n---\n" + space("a"):                  {"a of document 2", ""},
+		space("a") + "\n...\n---\n" + space("b"):         {"a of document 1, b of document 2", ""},
+		space("a") + " garbage\n---\n" + space("b"): {"a of document 1, b of document 3",
+			"file: document 2: what follows its value is neither YAML nor JSON: line 1: begins no document: put a line --- between documents, or take it out"},
+		space("a") + "\n" + `{"kind":"Pod","kind":"Pod"}` + "\n" + space("c"): {"a of document 1, c of document 3",
+			"file: document 2: kind: is there twice, in its line 2: give it once"},
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\nmetadata: {name: b}\n": {"",
+			"file: document 1: metadata: is there twice, in its lines 3 and 4: give it once"},
+		`{"apiVersion":"v1","kind":"List","items":[` + space("a") + `,{"kind":"Widget","a":{"b":1,"b":2}}]}`: {"",
+			"file: document 1: items[1].a.b: is there twice, in its line 1: give it once"},
+		"base: &base {name: b, labels: {a: b}}\napiVersion: v1\nkind: Namespace\nmetadata: {<<: *base, name: a}": {"a of document 1", ""},
+	} {
+		found, err := Decode(strings.NewReader(text), "file")
+		var objects []string
+		for _, m := range found {
+			objects = append(objects, m.Object.GetName()+" of "+strings.TrimPrefix(m.Source, "file: "))
+		}
+		if got := strings.Join(objects, ", "); got != want.objects {
+			t.Errorf("%s: got %s, want %s", text, got, want.objects)
+		}
+		if got := strings.TrimPrefix(fmt.Sprint(err), "<nil>"); got != want.err {
+			t.Errorf("%s: got the error %s, want %s", text, got, want.err)
+		}
+	}
+}

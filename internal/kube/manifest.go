@@ -313,7 +313,8 @@ func fillPool(pool *v1.NodePool, raw []byte) {
 func plainer(raw []byte, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return mistyped(wrong.Field, wrong.Value, wrong.Type.Kind())
+		field := strings.TrimPrefix(wrong.Field, "TypeMeta.") // is Go's alone: documents have its fields at the top
+		return mistyped(field, wrong.Value, wrong.Type.Kind())
 	}
 	var document any
 	if json.Unmarshal(raw, &document) == nil {

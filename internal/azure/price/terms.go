@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodeautoprovision/nap/internal/document"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -92,10 +93,19 @@ func ParseTerms(text []byte) (*Terms, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errors.New("it is empty; write {} where there is nothing but retail prices")
 	}
+	value, err := document.One(text)
+	if err != nil {
+		return nil, fmt.Errorf("it is no file of prices: %w", err)
+	}
 	t := &Terms{}
-	if err := yaml.UnmarshalStrict(text, t); err != nil {
-		return nil, fmt.Errorf("it is no file of prices: %s; its lists are prices, discounts, reservations, savingsPlans and perNode",
-			strings.ReplaceAll(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "\n", " "))
+	if value == nil { // nothing but comments
+		return t, nil
+	}
+	if err := document.Check(value, t); err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(value, t); err != nil { // takes a number for a name, which JSON does not
+		return nil, fmt.Errorf("it is no file of prices: %w", err)
 	}
 	c := &check{}
 	sizes := map[string]bool{}

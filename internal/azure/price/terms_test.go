@@ -76,6 +76,16 @@ discounts:
 	}
 }
 
+func TestNamesOfTermsMayBeNumbers(t *testing.T) {
+	terms, err := ParseTerms([]byte(`perNode: [{name: 365, hourly: 0.1}]`))
+	if err != nil || terms.PerNode[0].Name != "365" {
+		t.Errorf("got %+v, %v", terms, err)
+	}
+	if _, err := ParseTerms([]byte("# nothing but a comment\n")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReservationsAndSavingsPlansCoverUpToTheirCount(t *testing.T) {
 	b := newBook(t)
 	terms, err := ParseTerms([]byte(`
@@ -124,13 +134,22 @@ savingsPlans:
 
 func TestParseTermsErrorNamesFieldAndValue(t *testing.T) {
 	for text, want := range map[string]string{
-		"\n":                                "it is empty; write {}",
-		`price: []`:                         `unknown field "price"`,
-		`prices: 3`:                         `its lists are prices, discounts, reservations, savingsPlans and perNode`,
-		`prices: [{size: a}]`:               `prices[0]: neither onDemand nor spot is given`,
-		`prices: [{onDemand: 1}]`:           `prices[0].size: "" is not allowed`,
-		`prices: [{size: a, onDemand: -1}]`: `prices[0].onDemand: -1 is not allowed; allowed are 0 to 1000`,
-		`prices: [{size: a, spot: 1e9}]`:    `prices[0].spot: 1e+09 is not allowed`,
+		"\n":                                  "it is empty; write {}",
+		`price: []`:                           `price: there is no such field, allowed: prices, discounts, reservations, savingsPlans, perNode`,
+		`prices: 3`:                           `prices: got 3, must be a list`,
+		`a price`:                             `got "a price", must be a mapping with the fields prices, discounts`,
+		`perNode: [{name: a, hourly: cheap}]`: `perNode[0].hourly: got "cheap", must be a number`,
+		`prices: [{size: a, spot: 1, instanceType: b}, {size: c, spot: much}]`: "" +
+			"prices[0].instanceType: there is no such field, allowed: size, onDemand, spot\nprices[1].spot: got \"much\", must be a number",
+		"prices: []\n---\ndiscounts: []":                                `has 2 values, one after the other, must have one`,
+		`{"prices":[]} {"prices":[]}`:                                   `has 2 values, one after the other, must have one`,
+		"{prices: []}\ndiscounts: []":                                   `what follows its value is neither YAML nor JSON: line 2: begins no document`,
+		"perNode: [{name: a, hourly: 1}]\nperNode: []":                  `perNode: is there twice, in its lines 1 and 2: give it once`,
+		"perNode: [{name: a, hourly: 1, hourly: 2}]":                    `perNode[0].hourly: is there twice, in its line 1: give it once`,
+		`prices: [{size: a}]`:                                           `prices[0]: neither onDemand nor spot is given`,
+		`prices: [{onDemand: 1}]`:                                       `prices[0].size: "" is not allowed`,
+		`prices: [{size: a, onDemand: -1}]`:                             `prices[0].onDemand: -1 is not allowed; allowed are 0 to 1000`,
+		`prices: [{size: a, spot: 1e9}]`:                                `prices[0].spot: 1e+09 is not allowed`,
 		`prices: [{size: a, spot: 1}, {size: A, spot: 1}]`:              `prices[1].size: "A" is there twice`,
 		`discounts: [{sizes: "[", percent: 5}]`:                         `discounts[0].sizes: "[" is no pattern`,
 		`discounts: [{sizes: "*", percent: 0}]`:                         `discounts[0].percent: 0 is not allowed`,
