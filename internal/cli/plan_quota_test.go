@@ -27,7 +27,7 @@ func writeInput(t *testing.T, text string) string {
 func quotaInput(replicas, hard string) string {
 	return "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team, namespace: shop}\nspec: {hard: " + hard + "}\n---\n" +
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: " + replicas +
-		"\n  template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}\n"
+		"\n  selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}\n"
 }
 
 // TestPlanHoldsBackWhatQuotasKeepOut: neither is bought for pods that no quota lets in, nor are

@@ -59,6 +59,7 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("replicas that are there twice", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  replicas: 2\n  "+
 			"selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: "+one+"}\n  replicas: 20\n"),
 		planned("kind that is no text", "apiVersion: v1\nkind: y\nmetadata: {name: p}\n"),
+		planned("Deployment without a selector", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: "+one+"}}\n"),
 		planned("bytes that are no text", "\x00\x01\x02\x03ELF\x00"),
 		planned("compressed file", gz),
 		planned("kind with a typing error", strings.Replace(poolWith("weight: 1", "requirements: []"), "NodePool", "Nodepool", 1)),

@@ -199,6 +199,9 @@ func (e *expander) survey(o client.Object) {
 	case *corev1.Namespace:
 		e.spaces[o.Name] = true
 	case *corev1.LimitRange:
+		if refusedWorkload(o) != nil {
+			return
+		}
 		if e.ranges[o.Namespace] == nil {
 			e.ranges[o.Namespace] = map[string]*corev1.LimitRange{}
 		}
@@ -218,7 +221,7 @@ func (e *expander) survey(o client.Object) {
 	case *nodev1.RuntimeClass:
 		e.runtimes[o.Name] = o
 	case *unstructured.Unstructured:
-		if target, s, is := scalerOf(o); is {
+		if target, s, is := scalerOf(o); is && refusedWorkload(o) == nil {
 			e.scalers[target] = s
 		}
 	}

@@ -19,7 +19,7 @@ func quotaFile(quota string, others ...string) string {
 // deploymentOf is a Deployment of the namespace shop with so many pods of a specification.
 func deploymentOf(replicas, pod string) string {
 	return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: " + replicas +
-		", template: {spec: " + pod + "}}}"
+		", selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + pod + "}}}"
 }
 
 // TestQuotasHoldBackPodsThatDoNotExist has how many pods of the namespace are planned, and what
@@ -87,7 +87,7 @@ func TestQuotasHoldBackPodsThatDoNotExist(t *testing.T) {
 			"{apiVersion: v1, kind: Pod, metadata: {name: one, namespace: shop}, spec: "+half+"}"), 0,
 			"Pod shop/one: is held back: ResourceQuota shop/team has 0 of pods 0 left, and each pod takes 1; all of them need pods 1"},
 		"a StatefulSet": {quotaFile("spec: {hard: {pods: 2}}", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: shop}, "+
-			"spec: {replicas: 3, template: {spec: "+half+"}}}"), 2,
+			"spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: "+half+"}}}"), 2,
 			"StatefulSet shop/db: 1 of the 3 pods that it lacks are held back: ResourceQuota shop/team has 2 of pods 2 left, " +
 				"and each pod takes 1; all of them need pods 3"},
 		"a kind that is not known": {quotaFile("spec: {hard: {pods: 2}}", "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, "+
