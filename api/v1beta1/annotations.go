@@ -52,7 +52,7 @@ const (
 	// freeze).
 	AnnotationFrozen = Group + "/frozen"
 	// AnnotationFrozenUntil is when that ends, as in RFC 3339. Without it, or with what is
-	// no time, it does not end.
+	// no time, it does not end. nap refuses the latter in files.
 	AnnotationFrozenUntil = Group + "/frozen-until"
 	// AnnotationBeforeDisable is on a NodePool that nap disable has closed, and holds as JSON
 	// what nap enable restores: its limits, or its replicas.

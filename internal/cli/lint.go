@@ -99,6 +99,11 @@ func (c *lintCommand) run(ctx context.Context) error {
 		c.noteManagedGPU(pools)
 	}
 	c.noteNames(pools)
+	for _, name := range slices.Sorted(maps.Keys(in.pools)) {
+		for _, note := range kube.AnnotationNotes(in.pools[name]) {
+			sayNote(c.streams.Err, "%s", note)
+		}
+	}
 	return c.report(poollint.Lint(pools, subscription), len(pools))
 }
 
@@ -109,7 +114,8 @@ func lintedPools(ctx context.Context, in *planInput, source *offline.Source) ([]
 		p := in.pools[name]
 		_, costErr := kube.NodeCost(p)
 		_, limitErr := kube.CostLimit(p)
-		if err := cmp.Or(costErr, limitErr); err != nil {
+		_, untilErr := kube.FrozenUntil(p)
+		if err := cmp.Or(costErr, limitErr, untilErr); err != nil {
 			return nil, fmt.Errorf("NodePool %s: %w", name, err)
 		}
 		catalog, err := source.Catalog(ctx, name)

@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -31,6 +32,9 @@ func checkNodePool(np *v1.NodePool) []error {
 	}
 	if ref := np.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Group == v1beta1.LabelDomain && ref.Kind != nodeClassKind {
 		say("spec.template.spec.nodeClassRef.kind: got %q, allowed: %s", ref.Kind, nodeClassKind)
+	}
+	if _, err := kube.FrozenUntil(np); err != nil {
+		say("%w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(np.Spec.Limits)) {
 		if amount := np.Spec.Limits[name]; amount.Sign() < 0 {

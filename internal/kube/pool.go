@@ -151,9 +151,43 @@ func FreezeOf(p *v1.NodePool) *fleet.Freeze {
 	if !frozen {
 		return nil
 	}
-	out := &fleet.Freeze{Reason: reason}
-	if until, err := time.Parse(time.RFC3339, p.Annotations[v1beta1.AnnotationFrozenUntil]); err == nil {
-		out.Until = until
+	until, _ := FrozenUntil(p) // what is no time has no end: what is to be kept is kept
+	return &fleet.Freeze{Reason: reason, Until: until}
+}
+
+// FrozenUntil reads when the NodePool's freeze ends, zero where it does not say so.
+func FrozenUntil(p *v1.NodePool) (time.Time, error) {
+	value, given := p.Annotations[v1beta1.AnnotationFrozenUntil]
+	if !given {
+		return time.Time{}, nil
+	}
+	until, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("metadata.annotations[%s]: got %q, allowed: a time such as \"2026-11-22T14:00:00Z\"",
+			v1beta1.AnnotationFrozenUntil, value)
+	}
+	return until, nil
+}
+
+// AnnotationNotes say which annotations of a NodePool do nothing: those that are written almost as
+// one of nap's, and an end of a freeze that there is not.
+func AnnotationNotes(p *v1.NodePool) []string {
+	known := []string{
+		v1beta1.AnnotationNodeCost, v1beta1.AnnotationMaxHourlyCost, v1beta1.AnnotationFrozen, v1beta1.AnnotationFrozenUntil,
+		v1beta1.AnnotationBeforeDisable,
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(p.Annotations)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if meant := model.MeantLabel(name, known); meant != "" {
+			out = append(out, fmt.Sprintf("NodePool %s has the annotation %s, which says nothing to nap: %s is meant, perhaps", p.Name, name, meant))
+		}
+	}
+	if _, until := p.Annotations[v1beta1.AnnotationFrozenUntil]; until && FreezeOf(p) == nil {
+		out = append(out, fmt.Sprintf("NodePool %s has the annotation %s, which freezes nothing without %s, whose value is the reason",
+			p.Name, v1beta1.AnnotationFrozenUntil, v1beta1.AnnotationFrozen))
 	}
 	return out
 }

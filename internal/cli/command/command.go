@@ -15,8 +15,10 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/nodeautoprovision/nap/internal/mask"
@@ -64,7 +66,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	root.SetOut(out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see: %s --help", legible(err), cmd.CommandPath())
 	})
 	root.SetArgs(args)
 	root.InitDefaultCompletionCmd(args...)
@@ -116,6 +118,33 @@ func (r *remembering) Write(text []byte) (int, error) {
 	n, err := r.to.Write(text)
 	r.err = cmp.Or(r.err, err)
 	return n, err
+}
+
+// legible says of a flag's value what is allowed, where the library names a function of Go.
+func legible(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	must := ""
+	switch wrong.GetFlag().Value.Type() {
+	case "uint64":
+		must = "a whole number of zero or more"
+	case "int", "int64":
+		must = "a whole number"
+	case "float64":
+		must = "a number"
+	case "bool":
+		must = "true or false"
+	case "duration":
+		if _, is := time.ParseDuration(wrong.GetValue()); is == nil { // and refused for another reason
+			return err
+		}
+		must = "a duration such as 90s, 15m or 2h"
+	default: // tells what it takes itself
+		return err
+	}
+	return fmt.Errorf("--%s: got %q, must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
 }
 
 // ShownAs makes a root command call itself by the words that start it, such as

@@ -52,7 +52,7 @@ func TestLabUsageErrorsAreOneLineWithHint(t *testing.T) {
 		"unknown subcommand": {Args: []string{"frob"}, Want: `nap: unknown command "frob" for "nap lab"; there are: demo, `},
 		"unknown flag":       {Args: []string{"up", "--frob"}, Want: "nap: unknown flag: --frob; see: nap lab up --help"},
 		"bad flag value": {Args: []string{"up", "--nodes", "many"},
-			Want: `nap: invalid argument "many" for "--nodes" flag: strconv.ParseInt: parsing "many": invalid syntax; see: nap lab up --help`},
+			Want: `nap: --nodes: got "many", must be a whole number; see: nap lab up --help`},
 		"unknown story": {
 			Args: []string{"run", "frob"}, Want: `nap: frob is no file, and no story "frob", there are: ` + strings.Join(scenario.Stories(), ", "),
 		},
