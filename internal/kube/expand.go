@@ -92,7 +92,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		}
 	}
 	e.buffers = newBufferExpander(e, manifests)
-	e.quotas.open(e.names, e.priorities.byDefault)
+	e.quotas.open(e.names, e.out.Replaced, e.priorities.byDefault)
 	for i := range manifests {
 		if err := e.add(manifests[i].Object); err != nil {
 			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))

@@ -71,8 +71,9 @@ func (q *Quotas) Held() []HeldBack {
 	return q.held
 }
 
-// open counts the pods that exist; byDefault is as in Quotas.
-func (q *Quotas) open(pods podNames, byDefault string) {
+// open counts the pods that exist, and gives back what the status says of those that are
+// replaced; byDefault is as in Quotas.
+func (q *Quotas) open(pods podNames, replaced map[client.Object]bool, byDefault string) {
 	q.byDefault = byDefault
 	told := map[*corev1.ResourceQuota]map[string]int64{}
 	for _, key := range slices.SortedFunc(maps.Keys(q.of), func(a, b client.ObjectKey) int {
@@ -85,19 +86,27 @@ func (q *Quotas) open(pods podNames, byDefault string) {
 		}
 		q.room.Add(counted)
 	}
-	for _, pod := range pods {
-		if pod == nil || len(q.room[pod.Namespace]) == 0 || !isThere(pod) || hasGone(pod) {
-			continue
+	use := func(pod *corev1.Pod, n int, toldOf bool) {
+		if len(q.room[pod.Namespace]) == 0 || !isThere(pod) || hasGone(pod) {
+			return
 		}
 		pod = pod.DeepCopy()
 		requestLimits(&pod.Spec)
 		one := q.charge(pod)
 		q.room.Use(pod.Namespace, func(of *fleet.Quota, resource string) int64 {
-			if _, known := told[q.source(of)][resource]; known {
+			if _, known := told[q.source(of)][resource]; known != toldOf {
 				return 0
 			}
 			return one(of, resource)
-		}, 1)
+		}, n)
+	}
+	for _, pod := range pods {
+		if pod != nil {
+			use(pod, 1, false)
+		}
+	}
+	for pod := range replaced {
+		use(pod.(*corev1.Pod), -1, true)
 	}
 }
 
