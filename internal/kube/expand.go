@@ -574,7 +574,7 @@ func (e *expander) addJob(job *batchv1.Job) error {
 		return nil
 	}
 	n := jobPods(&job.Spec, int(job.Status.Succeeded))
-	if e.perPod[batchv1.JobCompletionIndexAnnotation] && isIndexed(job) {
+	if e.perPod[batchv1.JobCompletionIndexAnnotation] && isIndexed(job) && n <= MaxExpandedPods {
 		return e.addIndexed(job, n)
 	}
 	return e.addReplicas(job, "Job", n, &job.Spec.Template)

@@ -95,3 +95,17 @@ func TestEachTemplateHasARevision(t *testing.T) {
 		seen[revision] = true
 	}
 }
+
+// A mistyped number of an Indexed Job is refused before its pods are counted out.
+func TestIndexedJobsAreNoLargerThanOthers(t *testing.T) {
+	manifests, err := Decode(strings.NewReader(`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2000000000, `+
+		`completions: 2000000000, completionMode: Indexed, template: {spec: {containers: [{name: c}], topologySpreadConstraints: [{topologyKey: zone, `+
+		`maxSkew: 1, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [batch.kubernetes.io/job-completion-index], labelSelector: {}}]}}}}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := Expand(manifests)
+	if said := strings.Join(errorTexts(out.Problems), "; "); !strings.Contains(said, "got 2000000000, allowed: 0 to 200000") || len(podsOf(out.Objects.List())) > 0 {
+		t.Errorf("said %q", said)
+	}
+}
