@@ -135,7 +135,10 @@ func (p *planInput) admit(builtIn bool) {
 			classes[m.Object.GetName()] = true
 		}
 	}
-	p.manifests = withoutPoolsOf(classes, kept, p)
+	if builtIn { // another catalogue has no node classes
+		kept = withoutPoolsOf(classes, kept, p)
+	}
+	p.manifests = kept
 }
 
 // withoutPoolsOf leaves out the NodePools of AKSNodeClasses that were refused, unless the cluster has

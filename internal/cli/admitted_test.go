@@ -59,7 +59,7 @@ func TestNoOtherNodePoolIsPlannedWith(t *testing.T) {
 	} {
 		input := refused + "---\n" + podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}")
 		out, errs, code := nap.Run(t, "plan", "-f", writeInput(t, input), "--budget", "0")
-		if code != 1 || strings.Contains(out, "Buy") || strings.Contains(errs, "default one") || strings.Contains(errs, "planned with defaults") {
+		if code != 1 || strings.Contains(out, "Buy 1") || strings.Contains(errs, "default one") || strings.Contains(errs, "planned with defaults") {
 			t.Errorf("%s: exit code %d\n%s%s", name, code, out, errs)
 		}
 	}

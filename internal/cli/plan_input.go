@@ -216,10 +216,33 @@ func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source
 	return s, p.applyOverlays(ctx, s)
 }
 
-// clusterOf is what the nodes of a cluster say of it by the label that AKS gives all of them, or "".
+// clusterOf is what the nodes of a cluster say of it by the label that AKS gives all of them, or else
+// what NodePools or pods take it for, or "".
 func clusterOf(now *fleet.Snapshot) string {
 	for node := range now.Nodes() {
 		if cluster := node.Labels[instancetype.LabelAKSCluster]; cluster != "" {
+			return cluster
+		}
+	}
+	named := func(rs model.Requirements) string {
+		for i := range rs {
+			if rs[i].Key == instancetype.LabelAKSCluster && rs[i].Operator == model.In && len(rs[i].Values) > 0 {
+				return rs[i].Values[0]
+			}
+		}
+		return ""
+	}
+	for _, pool := range now.Pools() {
+		if cluster := named(pool.Requirements); cluster != "" {
+			return cluster
+		}
+	}
+	for pod := range now.Pods() {
+		cluster := named(pod.Spec.NodeRequirements)
+		for _, rs := range pod.Spec.NodeAlternatives {
+			cluster = cmp.Or(cluster, named(rs))
+		}
+		if cluster != "" {
 			return cluster
 		}
 	}

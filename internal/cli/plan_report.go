@@ -24,7 +24,7 @@ type planReport struct {
 	Nodes         []reportNode     `json:"nodes"`
 	Existing      []reportExisting `json:"existing"`
 	Unschedulable []reportPending  `json:"unschedulable"`
-	// HeldBack are pods that ResourceQuotas keep from being created.
+	// HeldBack are pods that ResourceQuotas or LimitRanges keep from being created.
 	HeldBack []kube.HeldBack `json:"heldBack,omitempty"`
 	// Moves and Stays are those of nap plan --consolidate; absent with --pending-only and
 	// without nodes of NodePools.

@@ -10,22 +10,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// addBudget adds a PodDisruptionBudget. One without a status, as manifests have it, gets the
+// budgetStatuses give PodDisruptionBudgets of files the status that Kubernetes would give them.
+type budgetStatuses struct {
+	// given are the budgets that have a status.
+	given map[client.ObjectKey]*policyv1.PodDisruptionBudget
+	// names and living are the pods of the input, byNamespace those by their namespace, nil until they
+	// are asked for; shapes say how many pods workloads want.
+	names       podNames
+	living      *livingPods
+	byNamespace map[string][]*corev1.Pod
+	shapes      map[ownerKey]bufferShape
+}
+
+// complete is a PodDisruptionBudget with a status. One without, as manifests have it, gets the
 // one that the disruption controller would give it
 // (k8s.io/kubernetes/pkg/controller/disruption), or keeps that of the cluster that the files
 // are for, where it asks for the same.
-func (e *expander) addBudget(o *policyv1.PodDisruptionBudget) {
+func (s *budgetStatuses) complete(o *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	if hasStatus(o) {
-		e.out.Objects.Add(o)
-		return
+		return o
 	}
 	o = o.DeepCopy()
-	if live := e.budgets[client.ObjectKeyFromObject(o)]; live != nil && equality.Semantic.DeepEqual(live.Spec, o.Spec) {
+	if live := s.given[client.ObjectKeyFromObject(o)]; live != nil && equality.Semantic.DeepEqual(live.Spec, o.Spec) {
 		o.Status = live.Status
 	} else {
-		o.Status = e.budgetStatus(o)
+		o.Status = s.of(o)
 	}
-	e.out.Objects.Add(o)
+	return o
 }
 
 // hasStatus reports whether the disruption controller has looked at a PodDisruptionBudget.
@@ -33,17 +44,17 @@ func hasStatus(o *policyv1.PodDisruptionBudget) bool {
 	return !equality.Semantic.DeepEqual(o.Status, policyv1.PodDisruptionBudgetStatus{})
 }
 
-// budgetStatus says how many of its pods a PodDisruptionBudget lets be evicted now: those that
+// of says how many of its pods a PodDisruptionBudget lets be evicted now: those that
 // work beyond those that have to. It is none where the controller cannot tell how many pods
 // there should be.
-func (e *expander) budgetStatus(o *policyv1.PodDisruptionBudget) (s policyv1.PodDisruptionBudgetStatus) {
+func (s *budgetStatuses) of(o *policyv1.PodDisruptionBudget) (status policyv1.PodDisruptionBudgetStatus) {
 	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
 	if err != nil {
-		return s
+		return status
 	}
 	var pods []*corev1.Pod
 	healthy := 0
-	for _, pod := range e.podsIn(o.Namespace) {
+	for _, pod := range s.podsIn(o.Namespace) {
 		if !selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
@@ -55,7 +66,7 @@ func (e *expander) budgetStatus(o *policyv1.PodDisruptionBudget) (s policyv1.Pod
 	expected, known := len(pods), true
 	most, least := o.Spec.MaxUnavailable, o.Spec.MinAvailable
 	if most != nil || least != nil && least.Type == intstr.String {
-		expected, known = e.expectedPods(pods)
+		expected, known = s.expectedPods(pods)
 	}
 	desired := 0
 	switch {
@@ -67,37 +78,37 @@ func (e *expander) budgetStatus(o *policyv1.PodDisruptionBudget) (s policyv1.Pod
 		desired, known = n, known && err == nil
 	}
 	if !known {
-		return s
+		return status
 	}
-	s.ExpectedPods, s.CurrentHealthy, s.DesiredHealthy = int32(expected), int32(healthy), int32(desired)
+	status.ExpectedPods, status.CurrentHealthy, status.DesiredHealthy = int32(expected), int32(healthy), int32(desired)
 	if expected > 0 {
-		s.DisruptionsAllowed = int32(max(0, healthy-desired))
+		status.DisruptionsAllowed = int32(max(0, healthy-desired))
 	}
-	return s
+	return status
 }
 
 // podsIn are the pods that the input holds in a namespace.
-func (e *expander) podsIn(namespace string) []*corev1.Pod {
-	if e.byNamespace == nil {
-		e.byNamespace = map[string][]*corev1.Pod{}
-		for _, pod := range e.names {
+func (s *budgetStatuses) podsIn(namespace string) []*corev1.Pod {
+	if s.byNamespace == nil {
+		s.byNamespace = map[string][]*corev1.Pod{}
+		for _, pod := range s.names {
 			if pod != nil {
-				e.byNamespace[pod.Namespace] = append(e.byNamespace[pod.Namespace], pod)
+				s.byNamespace[pod.Namespace] = append(s.byNamespace[pod.Namespace], pod)
 			}
 		}
 	}
-	return e.byNamespace[namespace]
+	return s.byNamespace[namespace]
 }
 
 // expectedPods is how many pods the workloads of some pods want together: as many as their
 // files say, or as run now where the input lacks them. It is not known for pods of workloads that
 // cannot be scaled.
-func (e *expander) expectedPods(pods []*corev1.Pod) (n int, known bool) {
+func (s *budgetStatuses) expectedPods(pods []*corev1.Pod) (n int, known bool) {
 	seen := map[ownerKey]bool{}
 	for _, pod := range pods {
 		owner := ownerOf(pod)
 		key := ownerKey{pod.Namespace, owner.Kind, owner.Name}
-		if set := e.sets[client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}]; set != nil && owner.Kind == "ReplicaSet" {
+		if set := s.living.sets[client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}]; set != nil && owner.Kind == "ReplicaSet" {
 			if d := metav1.GetControllerOf(set); d != nil && d.Kind == "Deployment" {
 				key.kind, key.name = d.Kind, d.Name
 			}
@@ -112,10 +123,10 @@ func (e *expander) expectedPods(pods []*corev1.Pod) (n int, known bool) {
 			continue
 		}
 		seen[key] = true
-		if shape, has := e.buffers.shapes[key]; has {
+		if shape, has := s.shapes[key]; has {
 			n += shape.replicas
 		} else {
-			n += len(e.living[ownerKey{pod.Namespace, owner.Kind, owner.Name}])
+			n += len(s.living.of[ownerKey{pod.Namespace, owner.Kind, owner.Name}])
 		}
 	}
 	return n, true

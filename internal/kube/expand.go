@@ -13,9 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -58,25 +56,19 @@ type Expanded struct {
 // as those of the files do.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
-		living:     map[ownerKey][]*corev1.Pod{},
+		living:     newLivingPods(),
 		names:      podNames{},
-		priorities: newPriorities(),
+		admission:  newPodAdmission(),
 		quotas:     newQuotas(),
 		claims:     map[client.ObjectKey]bool{},
 		spaces:     map[string]bool{},
 		controlled: map[ownerKey]bool{},
-		ranges:     map[string]map[string]*corev1.LimitRange{},
-		runtimes:   map[string]*nodev1.RuntimeClass{},
 		scalers:    map[ownerKey]scaler{},
 		parents:    map[ownerKey]bool{},
-		unknown:    map[string]bool{},
-		perPod:     map[string]bool{},
-		revisions:  map[ownerKey]string{},
-		sets:       map[client.ObjectKey]*appsv1.ReplicaSet{},
-		released:   map[ownerKey]int{},
-		budgets:    map[client.ObjectKey]*policyv1.PodDisruptionBudget{},
+		perPod:     perPodLabels{},
 		out:        Expanded{Replaced: map[client.Object]bool{}},
 	}
+	e.budgets = budgetStatuses{given: map[client.ObjectKey]*policyv1.PodDisruptionBudget{}, names: e.names, living: &e.living}
 	for _, o := range running {
 		e.survey(o)
 	}
@@ -92,14 +84,15 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		}
 	}
 	e.buffers = newBufferExpander(e, manifests)
-	e.quotas.open(e.names, e.out.Replaced, e.priorities.byDefault)
+	e.budgets.shapes = e.buffers.shapes
+	e.quotas.open(e.names, e.out.Replaced, e.admission.priorities.byDefault)
 	for i := range manifests {
 		if err := e.add(manifests[i].Object); err != nil {
 			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))
 		}
 	}
 	e.dropReplaced()
-	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
+	for _, name := range slices.Sorted(maps.Keys(e.admission.unknown)) {
 		e.note("%s is not in the input: planned without what it adds to pods", name)
 	}
 	e.out.Quotas = e.quotas
@@ -123,36 +116,23 @@ type ownerKey struct{ namespace, kind, name string }
 
 type expander struct {
 	out Expanded
-	// living are the pods that the input holds, by every name of their workload.
-	living     map[ownerKey][]*corev1.Pod
+	// living are the pods that the input holds.
+	living     livingPods
 	names      podNames
 	controlled map[ownerKey]bool
-	priorities priorities
+	admission  podAdmission
 	quotas     *Quotas
 	claims     map[client.ObjectKey]bool
 	spaces     map[string]bool
-	// ranges has the LimitRanges by namespace and name.
-	ranges map[string]map[string]*corev1.LimitRange
-	// runtimes are the RuntimeClasses by name, scalers the autoscalers by what they scale.
-	runtimes map[string]*nodev1.RuntimeClass
-	scalers  map[ownerKey]scaler
+	// scalers are the autoscalers by what they scale.
+	scalers map[ownerKey]scaler
 	// parents are the workloads that control another object than a pod.
 	parents map[ownerKey]bool
 	buffers *bufferExpander
-	// unknown are the classes, by kind and name, which pods name and the input lacks.
-	unknown map[string]bool
 	// perPod are the labels by which the pods of one workload differ and which rules name.
-	perPod map[string]bool
-	// revisions are the labels that tell the templates of workloads apart, as pods have them.
-	revisions map[ownerKey]string
-	// sets are the ReplicaSets by name, and released how many pods a workload replaces.
-	sets     map[client.ObjectKey]*appsv1.ReplicaSet
-	released map[ownerKey]int
-	// budgets are the PodDisruptionBudgets that have a status, byNamespace the pods of the input,
-	// nil until they are asked for.
-	budgets     map[client.ObjectKey]*policyv1.PodDisruptionBudget
-	byNamespace map[string][]*corev1.Pod
-	counts      expandedCounts
+	perPod  perPodLabels
+	budgets budgetStatuses
+	counts  expandedCounts
 }
 
 // expandedCounts count pods: order those without a time of creation, made those that were made.
@@ -168,19 +148,9 @@ func (e *expander) countMade(n int) error {
 	return nil
 }
 
-// priorities are the values of PriorityClasses by name, and the one of pods that name none.
-type priorities struct {
-	values    map[string]int32
-	byDefault string
-}
-
-// newPriorities has the classes that every cluster has.
-func newPriorities() priorities {
-	return priorities{values: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}}
-}
-
 func (e *expander) survey(o client.Object) {
-	e.surveyLabels(o)
+	e.perPod.survey(o)
+	e.admission.survey(o)
 	if _, pod := o.(*corev1.Pod); !pod {
 		for _, r := range o.GetOwnerReferences() {
 			e.parents[ownerKey{o.GetNamespace(), r.Kind, r.Name}] = true
@@ -189,23 +159,10 @@ func (e *expander) survey(o client.Object) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		e.surveyPod(o)
-	case *schedulingv1.PriorityClass:
-		e.priorities.values[o.Name] = o.Value
-		if o.GlobalDefault {
-			e.priorities.byDefault = o.Name
-		}
 	case *corev1.PersistentVolumeClaim:
 		e.claims[client.ObjectKeyFromObject(o)] = true
 	case *corev1.Namespace:
 		e.spaces[o.Name] = true
-	case *corev1.LimitRange:
-		if refusedWorkload(o) != nil {
-			return
-		}
-		if e.ranges[o.Namespace] == nil {
-			e.ranges[o.Namespace] = map[string]*corev1.LimitRange{}
-		}
-		e.ranges[o.Namespace][o.Name] = o
 	case *corev1.ResourceQuota:
 		if refusedWorkload(o) == nil {
 			e.quotas.of[client.ObjectKeyFromObject(o)] = o
@@ -214,12 +171,10 @@ func (e *expander) survey(o client.Object) {
 		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
 	case *policyv1.PodDisruptionBudget:
 		if hasStatus(o) {
-			e.budgets[client.ObjectKeyFromObject(o)] = o
+			e.budgets.given[client.ObjectKeyFromObject(o)] = o
 		}
 	case *appsv1.ReplicaSet:
-		e.sets[client.ObjectKeyFromObject(o)] = o
-	case *nodev1.RuntimeClass:
-		e.runtimes[o.Name] = o
+		e.living.sets[client.ObjectKeyFromObject(o)] = o
 	case *unstructured.Unstructured:
 		if target, s, is := scalerOf(o); is && refusedWorkload(o) == nil {
 			e.scalers[target] = s
@@ -248,8 +203,8 @@ func (e *expander) surveyPod(o *corev1.Pod) {
 		}
 	}
 	for key := range owners {
-		e.living[key] = append(e.living[key], o)
-		e.surveyRevision(key, o)
+		e.living.of[key] = append(e.living.of[key], o)
+		e.living.noteRevision(key, o)
 	}
 }
 
@@ -267,7 +222,7 @@ func (e *expander) add(o client.Object) error {
 		e.out.Objects.Add(withNameLabel(o.DeepCopy()))
 		return nil
 	case *policyv1.PodDisruptionBudget:
-		e.addBudget(o)
+		e.out.Objects.Add(e.budgets.complete(o))
 		return nil
 	case *appsv1.Deployment:
 		return e.addReplicas(o, "Deployment", e.replicasOf(o, "Deployment", o.Spec.Replicas), &o.Spec.Template)
@@ -298,7 +253,7 @@ func (e *expander) add(o client.Object) error {
 		return nil
 	case *appsv1.DaemonSet:
 		d := o.DeepCopy()
-		if err := e.admit(d.Namespace, &d.Spec.Template.Spec); err != nil {
+		if err := e.admission.admit(d.Namespace, &d.Spec.Template.Spec); err != nil {
 			return err
 		}
 		e.out.Objects.Add(d)
@@ -316,7 +271,7 @@ func (e *expander) add(o client.Object) error {
 
 // addGiven adds a pod of the input, if it is there, or if quotas let it in.
 func (e *expander) addGiven(pod *corev1.Pod) error {
-	if err := e.admit(pod.Namespace, &pod.Spec); err != nil {
+	if err := e.admission.admit(pod.Namespace, &pod.Spec); err != nil {
 		return err
 	}
 	if isThere(pod) || e.within(pod, "Pod", pod, 1) == 1 {
@@ -343,7 +298,7 @@ func (e *expander) noteCronJob(o *batchv1.CronJob) {
 // LimitRanges and ResourceQuotas of their namespace admit. A note tells of the others.
 func (e *expander) within(o client.Object, kind string, pod *corev1.Pod, n int) int {
 	workload := fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName())
-	if why := outOfRange(e.ranges[pod.Namespace], &pod.Spec); why != "" && n > 0 {
+	if why := outOfRange(e.admission.ranges[pod.Namespace], &pod.Spec); why != "" && n > 0 {
 		e.note("%s", e.quotas.hold(HeldBack{Workload: workload, Pods: n, Of: n, Message: why}))
 		return 0
 	}
@@ -373,7 +328,7 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 	u = u.DeepCopy()
 	u.SetNamespace(namespace)
 	key := ownerKey{namespace, kind, u.GetName()}
-	have := len(e.living[key])
+	have := len(e.living.of[key])
 	for i := range templates.found {
 		t := &templates.found[i]
 		if len(templates.found) == 1 {
@@ -382,7 +337,7 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 			}
 			continue
 		}
-		template, err := e.admitted(namespace, t.template)
+		template, err := e.admission.admitted(namespace, t.template)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.path, err)
 		}
@@ -432,9 +387,9 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 	if replicas < 0 || replicas > MaxExpandedPods {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
-	have := len(e.living[ownerKey{o.GetNamespace(), kind, o.GetName()}])
+	have := len(e.living.of[ownerKey{o.GetNamespace(), kind, o.GetName()}])
 	replicas = e.scaled(o.GetNamespace(), kind, o.GetName(), replicas)
-	template, err := e.admitted(o.GetNamespace(), template)
+	template, err := e.admission.admitted(o.GetNamespace(), template)
 	if err != nil {
 		return err
 	}
@@ -449,7 +404,7 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
 	replicas = e.scaled(o.Namespace, "StatefulSet", o.Name, replicas)
-	template, err := e.admitted(o.Namespace, &o.Spec.Template)
+	template, err := e.admission.admitted(o.Namespace, &o.Spec.Template)
 	if err != nil {
 		return err
 	}
@@ -466,7 +421,7 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	}
 	for _, name := range names {
 		pod := podFrom(o, "StatefulSet", name, template)
-		pod.Labels = e.ordinalLabels(o, name, template.Labels)
+		pod.Labels = e.perPod.ofOrdinal(o, name, template.Labels)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {
 			t := &o.Spec.VolumeClaimTemplates[j]
@@ -480,12 +435,6 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 		e.addPod(pod)
 	}
 	return nil
-}
-
-// admitted is a copy of a template as the API server would store its pods.
-func (e *expander) admitted(namespace string, template *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
-	out := template.DeepCopy()
-	return out, e.admit(namespace, &out.Spec)
 }
 
 // podFrom makes a pod of a template. Pods of one template share all that they
@@ -536,33 +485,6 @@ func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolum
 	e.out.Objects.Add(&corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: *spec.DeepCopy(),
 	})
-}
-
-// admit fills in what the API server fills in and planning reads. A pod with a node has
-// been admitted before.
-func (e *expander) admit(namespace string, s *corev1.PodSpec) error {
-	requestLimits(s)
-	if s.NodeName == "" {
-		defaultsOf(e.ranges[namespace]).admit(s)
-		if name := s.RuntimeClassName; name != nil {
-			class := e.runtimes[*name]
-			if class == nil {
-				e.unknown["RuntimeClass "+*name] = true
-			} else if err := admitRuntimeClass(s, class); err != nil {
-				return err
-			}
-		}
-	}
-	if s.Priority != nil {
-		return nil
-	}
-	class := cmp.Or(s.PriorityClassName, e.priorities.byDefault)
-	if value, known := e.priorities.values[class]; known {
-		s.Priority = &value
-	} else if class != "" {
-		e.unknown["PriorityClass "+class] = true
-	}
-	return nil
 }
 
 func (e *expander) addJob(job *batchv1.Job) error {

@@ -63,10 +63,10 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 		{"a Job that has ended runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + ending +
 			`}, status: {failed: 1, conditions: [{type: Failed, status: "True"}]}}`, nil},
 		{"a Job whose queue is empty leaves the rest running", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 3, template: ` +
-			template + `}, status: {succeeded: 2}}`, nil},
-		{"a Job that is about to fail runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + template +
+			ending + `}, status: {succeeded: 2}}`, nil},
+		{"a Job that is about to fail runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + ending +
 			`}, status: {conditions: [{type: FailureTarget, status: "True"}]}}`, nil},
-		{"a Job that has done enough runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + template +
+		{"a Job that has done enough runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + ending +
 			`}, status: {conditions: [{type: SuccessCriteriaMet, status: "True"}]}}`, nil},
 		{"any kind with a template of pods has as many as it says",
 			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: {replicas: 2, template: ` + template + `}}`,

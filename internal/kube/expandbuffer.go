@@ -62,7 +62,7 @@ func (b *bufferExpander) add(buffer *api.CapacityBuffer) error {
 	if err != nil {
 		return err
 	}
-	template, err = b.e.admitted(buffer.Namespace, template)
+	template, err = b.e.admission.admitted(buffer.Namespace, template)
 	if err != nil {
 		return err
 	}

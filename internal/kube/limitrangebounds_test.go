@@ -42,7 +42,7 @@ func TestLimitRangesRefusePods(t *testing.T) {
 		{"volume claims are no pods", "type: PersistentVolumeClaim, max: {storage: 1Gi}", pod("{requests: {cpu: '3'}}"), ""},
 		{"a pod that is there", "type: Container, max: {cpu: '1'}", strings.Replace(pod("{requests: {cpu: '3'}}"), "spec: {", "spec: {nodeName: node, ", 1), ""},
 		{"all pods of a workload", "type: Container, max: {cpu: '1'}", "\n---\n" + `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s, ` +
-			`namespace: shop}, spec: {replicas: 3, template: {spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}}}}`,
+			`namespace: shop}, spec: {replicas: 3, selector: {matchLabels: {app: s}}, template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}}}}`,
 			"StatefulSet shop/s: the 3 pods that it lacks are held back: LimitRange shop/r allows a request of at most cpu 1, and container c has 3"},
 	} {
 		manifests, err := Decode(strings.NewReader("{apiVersion: v1, kind: LimitRange, metadata: {name: r, namespace: shop}, spec: {limits: [{"+

@@ -23,15 +23,18 @@ const (
 	oldControllerUID = "controller-uid"
 )
 
+// perPodLabels are the labels by which the pods of one workload differ and which some rule names.
+type perPodLabels map[string]bool
+
 // label gives a template the labels that the controller of its workload, or the API server
 // for it, gives all pods of it. The template must be the expander's own.
 func (e *expander) label(o client.Object, template *corev1.PodTemplateSpec) {
 	add := map[string]string{}
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		add[appsv1.DefaultDeploymentUniqueLabelKey] = e.revision(o, "Deployment")
+		add[appsv1.DefaultDeploymentUniqueLabelKey] = e.living.revision(o, "Deployment")
 	case *appsv1.StatefulSet:
-		add[appsv1.ControllerRevisionHashLabelKey] = e.revision(o, "StatefulSet")
+		add[appsv1.ControllerRevisionHashLabelKey] = e.living.revision(o, "StatefulSet")
 	case *batchv1.Job:
 		if isTrue(o.Spec.ManualSelector) {
 			return
@@ -50,8 +53,8 @@ func (e *expander) label(o client.Object, template *corev1.PodTemplateSpec) {
 // revision is the label that tells the template of a workload from others: that of the pods
 // which it has, or else one that no other workload has. What Kubernetes makes of a template
 // cannot be known, since defaults and admission change it first.
-func (e *expander) revision(o client.Object, kind string) string {
-	if of := e.revisions[ownerKey{o.GetNamespace(), kind, o.GetName()}]; of != "" {
+func (p *livingPods) revision(o client.Object, kind string) string {
+	if of := p.revisions[ownerKey{o.GetNamespace(), kind, o.GetName()}]; of != "" {
 		return of
 	}
 	h := fnv.New32a()
@@ -63,8 +66,8 @@ func (e *expander) revision(o client.Object, kind string) string {
 	return hash
 }
 
-// surveyRevision notes by which label a pod tells the template of its workload.
-func (e *expander) surveyRevision(key ownerKey, pod *corev1.Pod) {
+// noteRevision notes by which label a pod tells the template of its workload.
+func (p *livingPods) noteRevision(key ownerKey, pod *corev1.Pod) {
 	label := appsv1.DefaultDeploymentUniqueLabelKey
 	switch key.kind {
 	case "Deployment":
@@ -74,15 +77,15 @@ func (e *expander) surveyRevision(key ownerKey, pod *corev1.Pod) {
 		return
 	}
 	if value := pod.Labels[label]; value != "" {
-		e.revisions[key] = value
+		p.revisions[key] = value
 	}
 }
 
-// ordinalLabels are the labels of a StatefulSet's pod. What tells it from the others is there
+// ofOrdinal are the labels of a StatefulSet's pod. What tells it from the others is there
 // only where some rule names it: a file can ask for very many pods, which are planned at once
 // as long as they are alike.
-func (e *expander) ordinalLabels(o *appsv1.StatefulSet, name string, labels map[string]string) map[string]string {
-	if !e.perPod[appsv1.StatefulSetPodNameLabel] && !e.perPod[appsv1.PodIndexLabel] {
+func (l perPodLabels) ofOrdinal(o *appsv1.StatefulSet, name string, labels map[string]string) map[string]string {
+	if !l[appsv1.StatefulSetPodNameLabel] && !l[appsv1.PodIndexLabel] {
 		return labels
 	}
 	labels = maps.Clone(labels)
@@ -99,7 +102,7 @@ func isIndexed(job *batchv1.Job) bool {
 // addIndexed adds the pods of an Indexed Job, which runs n at a time, with the labels of their
 // indices: the lowest ones that neither have a pod nor have ended.
 func (e *expander) addIndexed(job *batchv1.Job, n int) error {
-	template, err := e.admitted(job.Namespace, &job.Spec.Template)
+	template, err := e.admission.admitted(job.Namespace, &job.Spec.Template)
 	if err != nil {
 		return err
 	}
@@ -109,10 +112,10 @@ func (e *expander) addIndexed(job *batchv1.Job, n int) error {
 	if job.Status.FailedIndexes != nil {
 		maps.Copy(taken, indices(*job.Status.FailedIndexes))
 	}
-	for _, pod := range e.living[key] {
+	for _, pod := range e.living.of[key] {
 		taken[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = true
 	}
-	numbers, index := numbersTo(len(e.living[key]), n), 0
+	numbers, index := numbersTo(len(e.living.of[key]), n), 0
 	for _, number := range numbers[:e.withinTemplate(job, "Job", template, len(numbers))] {
 		for taken[strconv.Itoa(index)] {
 			index++
@@ -148,66 +151,66 @@ func indices(text string) map[string]bool {
 	return out
 }
 
-// surveyLabels notes which of the labels that differ per pod the rules of an object name.
-func (e *expander) surveyLabels(o client.Object) {
+// survey notes which of the labels that differ per pod the rules of an object name.
+func (l perPodLabels) survey(o client.Object) {
 	switch o := o.(type) {
 	case *policyv1.PodDisruptionBudget:
-		e.surveySelector(o.Spec.Selector)
+		l.selector(o.Spec.Selector)
 	case *corev1.Service:
-		e.surveySelector(&metav1.LabelSelector{MatchLabels: o.Spec.Selector})
+		l.selector(&metav1.LabelSelector{MatchLabels: o.Spec.Selector})
 	case *unstructured.Unstructured:
-		e.surveyWords(o.Object["spec"])
+		l.words(o.Object["spec"])
 	}
 	spec := podSpecOf(o)
 	if spec == nil {
 		return
 	}
 	for i := range spec.TopologySpreadConstraints {
-		e.surveySelector(spec.TopologySpreadConstraints[i].LabelSelector)
-		e.surveyWord(spec.TopologySpreadConstraints[i].MatchLabelKeys...)
+		l.selector(spec.TopologySpreadConstraints[i].LabelSelector)
+		l.word(spec.TopologySpreadConstraints[i].MatchLabelKeys...)
 	}
 	for _, term := range podTermsOf(spec.Affinity) {
-		e.surveySelector(term.LabelSelector)
-		e.surveyWord(term.MatchLabelKeys...)
-		e.surveyWord(term.MismatchLabelKeys...)
+		l.selector(term.LabelSelector)
+		l.word(term.MatchLabelKeys...)
+		l.word(term.MismatchLabelKeys...)
 	}
 }
 
-func (e *expander) surveySelector(s *metav1.LabelSelector) {
+func (l perPodLabels) selector(s *metav1.LabelSelector) {
 	if s == nil {
 		return
 	}
 	for key := range s.MatchLabels {
-		e.surveyWord(key)
+		l.word(key)
 	}
 	for i := range s.MatchExpressions {
-		e.surveyWord(s.MatchExpressions[i].Key)
+		l.word(s.MatchExpressions[i].Key)
 	}
 }
 
-func (e *expander) surveyWord(words ...string) {
+func (l perPodLabels) word(words ...string) {
 	for _, word := range words {
 		switch word {
 		case appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, batchv1.JobCompletionIndexAnnotation:
-			e.perPod[word] = true
+			l[word] = true
 		}
 	}
 }
 
-// surveyWords looks at all words of an object of a kind that nap does not know: a label too
+// words looks at all words of an object of a kind that nap does not know: a label too
 // many costs time, and one that is missing makes a wrong plan.
-func (e *expander) surveyWords(value any) {
+func (l perPodLabels) words(value any) {
 	switch value := value.(type) {
 	case string:
-		e.surveyWord(value)
+		l.word(value)
 	case []any:
 		for _, v := range value {
-			e.surveyWords(v)
+			l.words(v)
 		}
 	case map[string]any:
 		for key, v := range value {
-			e.surveyWord(key)
-			e.surveyWords(v)
+			l.word(key)
+			l.words(v)
 		}
 	}
 }

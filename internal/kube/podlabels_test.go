@@ -36,11 +36,12 @@ func expandLabels(t *testing.T, text string, keys ...string) []string {
 
 func TestPodsGetTheLabelsOfTheirControllers(t *testing.T) {
 	const (
-		template = `template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}`
+		template = `selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}`
+		once     = `template: {metadata: {labels: {app: w}}, spec: {restartPolicy: Never, containers: [{name: c}]}}`
 		named    = "\n---\n" + `{apiVersion: v1, kind: Pod, metadata: {name: z}, spec: {containers: [{name: c}], ` +
 			`topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchExpressions: [` +
 			`{key: statefulset.kubernetes.io/pod-name, operator: Exists}, {key: batch.kubernetes.io/job-completion-index, operator: Exists}]}}]}}`
-		job = `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2, ` + template + `}}`
+		job = `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2, ` + once + `}}`
 		set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, ordinals: {start: 3}, ` + template + `}}`
 	)
 	for _, c := range []struct {
@@ -54,7 +55,7 @@ func TestPodsGetTheLabelsOfTheirControllers(t *testing.T) {
 		{"none of a Job with a selector of its own", strings.Replace(job, "parallelism: 2", "manualSelector: true", 1),
 			[]string{"job-name"}, []string{"j-0 "}},
 		{"the indices of an Indexed Job that are left", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 3, ` +
-			`completions: 9, completionMode: Indexed, ` + template + `}, status: {succeeded: 3, completedIndexes: "0,2-3"}}` + "\n---\n" +
+			`completions: 9, completionMode: Indexed, ` + once + `}, status: {succeeded: 3, completedIndexes: "0,2-3"}}` + "\n---\n" +
 			`{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {batch.kubernetes.io/job-completion-index: "1"}, ownerReferences: ` +
 			`[{apiVersion: batch/v1, kind: Job, name: j, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}` + named,
 			[]string{"batch.kubernetes.io/job-completion-index", "job-name"}, []string{"j-1 4 j", "j-2 5 j", "x 1 ", "z  "}},
@@ -80,7 +81,7 @@ func TestPodsGetTheLabelsOfTheirControllers(t *testing.T) {
 func TestEachTemplateHasARevision(t *testing.T) {
 	workload := func(kind, namespace, name string) string {
 		return `{apiVersion: apps/v1, kind: ` + kind + `, metadata: {name: ` + name + `, namespace: ` + namespace +
-			`}, spec: {template: {spec: {containers: [{name: c}]}}}}`
+			`}, spec: {selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}}}`
 	}
 	got := expandLabels(t, strings.Join([]string{
 		workload("Deployment", "a", "x"), workload("Deployment", "b", "x"), workload("Deployment", "a", "w"),
@@ -99,7 +100,7 @@ func TestEachTemplateHasARevision(t *testing.T) {
 // A mistyped number of an Indexed Job is refused before its pods are counted out.
 func TestIndexedJobsAreNoLargerThanOthers(t *testing.T) {
 	manifests, err := Decode(strings.NewReader(`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2000000000, `+
-		`completions: 2000000000, completionMode: Indexed, template: {spec: {containers: [{name: c}], topologySpreadConstraints: [{topologyKey: zone, `+
+		`completions: 2000000000, completionMode: Indexed, template: {spec: {restartPolicy: Never, containers: [{name: c}], topologySpreadConstraints: [{topologyKey: zone, `+
 		`maxSkew: 1, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [batch.kubernetes.io/job-completion-index], labelSelector: {}}]}}}}`), "file")
 	if err != nil {
 		t.Fatal(err)

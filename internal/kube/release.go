@@ -18,6 +18,24 @@ import (
 // vpaUpdates is the annotation of pods to which a VerticalPodAutoscaler has given requests.
 const vpaUpdates = "vpaUpdates"
 
+// livingPods are the pods that the input holds, without those that have gone.
+type livingPods struct {
+	// of has them by every name of their workload.
+	of map[ownerKey][]*corev1.Pod
+	// revisions are the labels that tell the templates of workloads apart, as pods have them.
+	revisions map[ownerKey]string
+	// sets are the ReplicaSets by name, and released how many pods a workload replaces.
+	sets     map[client.ObjectKey]*appsv1.ReplicaSet
+	released map[ownerKey]int
+}
+
+func newLivingPods() livingPods {
+	return livingPods{
+		of: map[ownerKey][]*corev1.Pod{}, revisions: map[ownerKey]string{}, sets: map[client.ObjectKey]*appsv1.ReplicaSet{},
+		released: map[ownerKey]int{},
+	}
+}
+
 // release finds the pods that run with another template than a workload has in the files, and
 // that its controller therefore replaces. They count as gone, and what the workload then lacks
 // is planned: a user wants to know which nodes a release needs at its end.
@@ -46,12 +64,12 @@ func (e *expander) release(o client.Object) {
 // replace takes the pods of another template from a workload, if its strategy lets them go.
 func (e *expander) replace(o client.Object, kind string, template *corev1.PodTemplateSpec, goes func(*corev1.Pod) bool) {
 	key := ownerKey{o.GetNamespace(), kind, o.GetName()}
-	if len(e.living[key]) == 0 {
+	if len(e.living.of[key]) == 0 {
 		return
 	}
-	differs := e.differing(key, template)
+	differs := e.living.differing(key, template)
 	stay, why, gone := []*corev1.Pod(nil), "", 0
-	for _, pod := range e.living[key] {
+	for _, pod := range e.living.of[key] {
 		what := differs[pod]
 		if what == "" || !goes(pod) {
 			stay = append(stay, pod)
@@ -64,10 +82,10 @@ func (e *expander) replace(o client.Object, kind string, template *corev1.PodTem
 	if gone == 0 {
 		return
 	}
-	e.living[key], e.released[key] = stay, gone
-	delete(e.revisions, key)
+	e.living.of[key], e.living.released[key] = stay, gone
+	delete(e.living.revisions, key)
 	for _, pod := range stay {
-		e.surveyRevision(key, pod)
+		e.living.noteRevision(key, pod)
 	}
 	e.note("%s %s/%s: replaces %s of another template (%s): planned as it ends%s", kind, o.GetNamespace(), o.GetName(),
 		counted(gone, "pod", "pods"), why, surge(o, len(stay)+gone))
@@ -101,14 +119,14 @@ func surge(o client.Object, pods int) string {
 // differing says of the pods of a workload which run with another template in what they differ.
 // Pods of one revision have one template: where one of them is as the template says, others
 // were changed since, such as by a resize.
-func (e *expander) differing(key ownerKey, template *corev1.PodTemplateSpec) map[*corev1.Pod]string {
+func (p *livingPods) differing(key ownerKey, template *corev1.PodTemplateSpec) map[*corev1.Pod]string {
 	label := appsv1.DefaultDeploymentUniqueLabelKey
 	if key.kind == "StatefulSet" {
 		label = appsv1.ControllerRevisionHashLabelKey
 	}
 	out, same := map[*corev1.Pod]string{}, map[string]bool{}
-	for _, pod := range e.living[key] {
-		why := e.difference(pod, &template.Spec)
+	for _, pod := range p.of[key] {
+		why := p.difference(pod, &template.Spec)
 		if why != "" {
 			out[pod] = why
 		} else if revision := pod.Labels[label]; revision != "" {
@@ -122,10 +140,10 @@ func (e *expander) differing(key ownerKey, template *corev1.PodTemplateSpec) map
 // difference says what a template states that a pod, or the template of its ReplicaSet where the
 // input has it, lacks; "" where the pod can be of the template. What the template does not state
 // tells nothing: admission adds to pods.
-func (e *expander) difference(pod *corev1.Pod, template *corev1.PodSpec) string {
+func (p *livingPods) difference(pod *corev1.Pod, template *corev1.PodSpec) string {
 	has, ofTemplate := &pod.Spec, false
 	for _, r := range pod.OwnerReferences {
-		if set := e.sets[client.ObjectKey{Namespace: pod.Namespace, Name: r.Name}]; set != nil && r.Kind == "ReplicaSet" {
+		if set := p.sets[client.ObjectKey{Namespace: pod.Namespace, Name: r.Name}]; set != nil && r.Kind == "ReplicaSet" {
 			has, ofTemplate = &set.Spec.Template.Spec, true
 		}
 	}
@@ -207,8 +225,8 @@ func otherAmounts(has, want corev1.ResourceList) string {
 // does, a release has as many pods at its end as before.
 func (e *expander) replicasOf(o client.Object, kind string, replicas *int32) int {
 	key, n := ownerKey{o.GetNamespace(), kind, o.GetName()}, count(replicas)
-	if _, scaled := e.scalers[key]; e.released[key] > 0 && n >= 0 && (replicas == nil || scaled) {
-		return max(n, len(e.living[key])+e.released[key])
+	if _, scaled := e.scalers[key]; e.living.released[key] > 0 && n >= 0 && (replicas == nil || scaled) {
+		return max(n, len(e.living.of[key])+e.living.released[key])
 	}
 	return n
 }

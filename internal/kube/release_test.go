@@ -12,12 +12,12 @@ import (
 
 func TestReleasesReplacePodsOfAnotherTemplate(t *testing.T) {
 	const (
-		deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: {spec: ` +
+		deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: ` +
 			`{containers: [{name: c, resources: {requests: {cpu: "3"}}}]}}}}`
 		// own adds to the metadata of a pod what makes it one of the Deployment's.
 		own = `, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, ` +
 			`controller: true, uid: u}]`
-		set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, template: {spec: ` +
+		set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, selector: {matchLabels: {app: s}}, template: {metadata: {labels: {app: s}}, spec: ` +
 			`{containers: [{name: c, resources: {limits: {cpu: "3"}}}]}}}}`
 		ofSet = `, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, controller: true, uid: u}]`
 		small = `containers: [{name: c, resources: {requests: {cpu: 500m}}}]`
@@ -28,7 +28,7 @@ func TestReleasesReplacePodsOfAnotherTemplate(t *testing.T) {
 	}
 	replicaSet := func(cpu, rest string) string {
 		return "\n---\n" + `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, ` +
-			`kind: Deployment, name: d, uid: d}]}, spec: {template: {spec: {containers: [{name: c, resources: {requests: {cpu: "` + cpu + `"}}}]` + rest + `}}}}`
+			`kind: Deployment, name: d, uid: d}]}, spec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: {containers: [{name: c, resources: {requests: {cpu: "` + cpu + `"}}}]` + rest + `}}}}`
 	}
 	replaced := "Deployment default/d: replaces 1 pod of another template (container c with cpu 500m instead of 3): planned as it ends"
 	for _, c := range []struct {

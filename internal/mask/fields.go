@@ -60,7 +60,7 @@ func (f fieldFinder) field(from, to int) {
 	case value == sign:
 		f.partner(n, at)
 	case bytes.HasPrefix(f.text[sign:], []byte("://")):
-	case !n.quoted && !n.first && f.text[sign] == ':' && f.is(value, blanks) && f.inGeneral(from, to): // prose
+	case !n.quoted && !n.first && f.text[sign] == ':' && f.is(value, blanks) && inGeneral(f.text, from, to): // prose
 	default:
 		if n.kind == setting && f.text[sign] == ':' { // it does not stand among settings
 			n.kind = secret
@@ -99,9 +99,9 @@ var atLarge = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.-])(?i:any|no|each|every)[ \
 
 // inGeneral reports whether prose means objects, or no particular secret, by a name: what follows
 // its colon is a further part of the sentence.
-func (f fieldFinder) inGeneral(from, to int) bool {
+func inGeneral(text []byte, from, to int) bool {
 	const most = 10 // symbols: the longest of the words, and what is around it
-	return isPlural(string(f.text[from:to])) || atLarge.Match(f.text[max(0, from-most):from])
+	return isPlural(string(text[from:to])) || atLarge.Match(text[max(0, from-most):from])
 }
 
 // kindOf is the kind of a name.

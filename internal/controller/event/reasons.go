@@ -128,6 +128,7 @@ func ofPools() []Reason {
 		{string(poollint.LimitAboveQuota), on, alarm, "the NodePool may buy more than the quota has", "Lower the limit, or ask for more quota."},
 		{string(poollint.LimitBelowMachine), on, alarm, "a limit is less than the cheapest or the smallest machine takes",
 			"Raise the limit, or allow cheaper sizes or spot."},
+		{string(poollint.UnknownLimit), on, alarm, "a limit names a resource which no machine has, and holds nothing back", "Correct its name."},
 		{string(poollint.Overlap), on, alarm, "another NodePool of equal weight buys the same machines for the same pods",
 			"Give them different weights, taints or labels."},
 		{string(poollint.PinnedForEver), on, alarm, "nodes never expire and boot from one image version for ever",

@@ -174,7 +174,7 @@ func onPools() map[string]sent {
 	var unwise []events.Event
 	for _, code := range []poollint.Code{
 		poollint.NothingToBuy, poollint.SizeCannotBeBought, poollint.OneSize, poollint.SpotWithoutFallback, poollint.NoLimit,
-		poollint.LimitAboveQuota, poollint.LimitBelowMachine, poollint.Overlap, poollint.PinnedForEver, poollint.UnreadableBudget,
+		poollint.LimitAboveQuota, poollint.LimitBelowMachine, poollint.UnknownLimit, poollint.Overlap, poollint.PinnedForEver, poollint.UnreadableBudget,
 		poollint.ManagedGPUNotRegistered,
 	} {
 		many := strings.TrimSuffix(strings.Repeat(poolName+", ", 99), ", ")

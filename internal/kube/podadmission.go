@@ -1,0 +1,92 @@
+package kube
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// podAdmission does to the pods of files what the API server does when they are created.
+type podAdmission struct {
+	priorities priorities
+	// ranges has the LimitRanges by namespace and name, runtimes the RuntimeClasses by name.
+	ranges   map[string]map[string]*corev1.LimitRange
+	runtimes map[string]*nodev1.RuntimeClass
+	// unknown are the classes, by kind and name, which pods name and the input lacks.
+	unknown map[string]bool
+}
+
+func newPodAdmission() podAdmission {
+	return podAdmission{
+		priorities: newPriorities(), ranges: map[string]map[string]*corev1.LimitRange{}, runtimes: map[string]*nodev1.RuntimeClass{},
+		unknown: map[string]bool{},
+	}
+}
+
+// survey notes what an object says of pods that are created.
+func (a *podAdmission) survey(o client.Object) {
+	switch o := o.(type) {
+	case *schedulingv1.PriorityClass:
+		a.priorities.values[o.Name] = o.Value
+		if o.GlobalDefault {
+			a.priorities.byDefault = o.Name
+		}
+	case *corev1.LimitRange:
+		if refusedWorkload(o) != nil {
+			return
+		}
+		if a.ranges[o.Namespace] == nil {
+			a.ranges[o.Namespace] = map[string]*corev1.LimitRange{}
+		}
+		a.ranges[o.Namespace][o.Name] = o
+	case *nodev1.RuntimeClass:
+		a.runtimes[o.Name] = o
+	}
+}
+
+// priorities are the values of PriorityClasses by name, and the one of pods that name none.
+type priorities struct {
+	values    map[string]int32
+	byDefault string
+}
+
+// newPriorities has the classes that every cluster has.
+func newPriorities() priorities {
+	return priorities{values: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}}
+}
+
+// admitted is a copy of a template as the API server would store its pods.
+func (a *podAdmission) admitted(namespace string, template *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
+	out := template.DeepCopy()
+	return out, a.admit(namespace, &out.Spec)
+}
+
+// admit fills in what the API server fills in and planning reads. A pod with a node has
+// been admitted before.
+func (a *podAdmission) admit(namespace string, s *corev1.PodSpec) error {
+	requestLimits(s)
+	if s.NodeName == "" {
+		defaultsOf(a.ranges[namespace]).admit(s)
+		if name := s.RuntimeClassName; name != nil {
+			class := a.runtimes[*name]
+			if class == nil {
+				a.unknown["RuntimeClass "+*name] = true
+			} else if err := admitRuntimeClass(s, class); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Priority != nil {
+		return nil
+	}
+	class := cmp.Or(s.PriorityClassName, a.priorities.byDefault)
+	if value, known := a.priorities.values[class]; known {
+		s.Priority = &value
+	} else if class != "" {
+		a.unknown["PriorityClass "+class] = true
+	}
+	return nil
+}
