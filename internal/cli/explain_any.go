@@ -14,10 +14,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
-	"github.com/nodeautoprovision/nap/internal/controller/event"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/poollint"
 )
 
 // kindWords are what people call the kinds of workloads, pods, nodes and NodePools.
@@ -45,10 +43,7 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 			kind, name = k, rest
 		}
 	}
-	told, sent := event.Named(name)
-	drifted := driftNamed(name)
-	exactly := sent && told.Name == name || name == string(poollint.NothingToBuy) || drifted != nil && drifted.name == name
-	if kind == "" && (reasonNamed(name) != nil || exactly) { // an event's in lower case may be a pod's name
+	if kind == "" && isReason(name) {
 		return c.explainReason(name)
 	}
 	_, _, err := offline.SizeAndFamily(name)

@@ -27,6 +27,14 @@ func reasonNamed(name string) *model.ReasonInfo {
 	return nil
 }
 
+// isReason reports whether a word is the code of a reason. That of an event, a finding or drift must be
+// written as it is: in lower case it may be a pod's name.
+func isReason(name string) bool {
+	told, sent := event.Named(name)
+	drifted := driftNamed(name)
+	return reasonNamed(name) != nil || sent && told.Name == name || name == string(poollint.NothingToBuy) || drifted != nil && drifted.name == name
+}
+
 func newExplainReason(s command.Streams) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: time.Now}}
 	cmd := &cobra.Command{

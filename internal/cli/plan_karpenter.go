@@ -65,10 +65,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 			waiting[ref] = true
 		}
 	}
-	in := &karpenterengine.Input{}
-	for _, class := range m.read.assumed {
-		in.Objects = append(in.Objects, class)
-	}
+	in := &karpenterengine.Input{Objects: slices.Clone(m.read.assumed)}
 	for o := range m.read.objects.All() {
 		switch o := o.(type) {
 		case *v1.NodePool:

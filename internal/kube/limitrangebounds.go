@@ -36,6 +36,7 @@ func outOf(item *corev1.LimitRangeItem, s *corev1.PodSpec) string {
 				}
 			}
 		}
+	case corev1.LimitTypePersistentVolumeClaim: // has nothing to say of pods
 	case corev1.LimitTypePod:
 		pod := &corev1.Pod{Spec: *s}
 		options := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}

@@ -91,12 +91,9 @@ func parallel(job *batchv1.Job) int {
 // has no number of completions and one of its pods has succeeded. Then the pods share a queue
 // of work that is empty, and those that still run finish theirs.
 func startsNoMore(job *batchv1.Job) bool {
+	ending := []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet}
 	ended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		switch c.Type {
-		case batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
-			return c.Status == corev1.ConditionTrue
-		}
-		return false
+		return slices.Contains(ending, c.Type) && c.Status == corev1.ConditionTrue
 	})
 	return ended || job.Spec.Completions == nil && job.Status.Succeeded > 0
 }

@@ -93,6 +93,18 @@ func ParseTerms(text []byte) (*Terms, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errors.New("it is empty; write {} where there is nothing but retail prices")
 	}
+	t, err := readTerms(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// readTerms reads a file of terms which has the fields of one.
+func readTerms(text []byte) (*Terms, error) {
 	value, err := document.One(text)
 	if err != nil {
 		return nil, fmt.Errorf("it is no file of prices: %w", err)
@@ -107,6 +119,11 @@ func ParseTerms(text []byte) (*Terms, error) {
 	if err := yaml.Unmarshal(value, t); err != nil { // takes a number for a name, which JSON does not
 		return nil, fmt.Errorf("it is no file of prices: %w", err)
 	}
+	return t, nil
+}
+
+// check is what is wrong with the values of terms.
+func (t *Terms) check() error {
 	c := &check{}
 	sizes := map[string]bool{}
 	for i, p := range t.Prices {
@@ -161,10 +178,7 @@ func ParseTerms(text []byte) (*Terms, error) {
 		c.capacityType(at+".capacityType", n.CapacityType)
 	}
 	slices.SortFunc(c.errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	if err := errors.Join(c.errs...); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return errors.Join(c.errs...)
 }
 
 // check collects what is wrong with terms.

@@ -126,7 +126,7 @@ func legible(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	must := ""
+	var must string
 	switch wrong.GetFlag().Value.Type() {
 	case "uint64":
 		must = "a whole number of zero or more"
