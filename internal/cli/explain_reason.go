@@ -32,7 +32,8 @@ func reasonNamed(name string) *model.ReasonInfo {
 func isReason(name string) bool {
 	told, sent := event.Named(name)
 	drifted := driftNamed(name)
-	return reasonNamed(name) != nil || sent && told.Name == name || name == string(poollint.NothingToBuy) || drifted != nil && drifted.name == name
+	return reasonNamed(name) != nil || sent && told.Name == name || name == string(poollint.NothingToBuy) ||
+		drifted != nil && drifted.name == name
 }
 
 func newExplainReason(s command.Streams) *cobra.Command {
