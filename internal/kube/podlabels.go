@@ -131,9 +131,10 @@ func (e *expander) addIndexed(job *batchv1.Job, n int) error {
 	return nil
 }
 
-// indices are those of a text such as 1,3-5.
+// indices are those of a text such as 1,3-5, in which they ascend. No more are read than pods may be
+// asked for.
 func indices(text string) map[string]bool {
-	out := map[string]bool{}
+	out, next := map[string]bool{}, 0
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")
 		if !isRange {
@@ -141,12 +142,13 @@ func indices(text string) map[string]bool {
 		}
 		first, err := strconv.Atoi(from)
 		last, err2 := strconv.Atoi(to)
-		if err != nil || err2 != nil {
+		if err != nil || err2 != nil || first < next {
 			continue
 		}
-		for i := first; i <= min(last, first+MaxExpandedPods); i++ {
+		for i := first; i <= last && len(out) < MaxExpandedPods; i++ {
 			out[strconv.Itoa(i)] = true
 		}
+		next = last
 	}
 	return out
 }

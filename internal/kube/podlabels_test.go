@@ -110,3 +110,15 @@ func TestIndexedJobsAreNoLargerThanOthers(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// A status can say little that means much, and is read as far as pods may be asked for.
+func TestIndicesOfJobs(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "1,3-5": 4, "0": 1, "x,2,7-": 1, "5-3": 0, "-1": 0, "0-2000000000": MaxExpandedPods,
+		strings.Repeat("0-199999,", 1000): MaxExpandedPods, strings.Repeat("4-4,", 1000): 1,
+	} {
+		if got := indices(text); len(got) != want {
+			t.Errorf("%.20s: %d indices, want %d", text, len(got), want)
+		}
+	}
+}

@@ -94,14 +94,14 @@ func separator(f *finder, to int) (at, sign, value int) {
 	return at, sign, value
 }
 
-// atLarge are words before a name that mean none in particular: no value of one follows it.
-var atLarge = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.-])(?i:any|no|each|every)[ \t]+$`)
+// indefinite are words before a name that mean none in particular: no value of one follows it.
+var indefinite = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.-])(?i:any|no|each|every)[ \t]+$`)
 
 // inGeneral reports whether prose means objects, or no particular secret, by a name: what follows
 // its colon is a further part of the sentence.
 func inGeneral(text []byte, from, to int) bool {
 	const most = 10 // symbols: the longest of the words, and what is around it
-	return isPlural(string(text[from:to])) || atLarge.Match(text[max(0, from-most):from])
+	return isPlural(string(text[from:to])) || indefinite.Match(text[max(0, from-most):from])
 }
 
 // kindOf is the kind of a name.
