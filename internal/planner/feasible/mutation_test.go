@@ -287,8 +287,11 @@ func TestSharedSpaceIsThatOfItsProblem(t *testing.T) {
 	}
 	base := alone()
 	base.Quotas = []model.Quota{{Name: "cores", Left: 8}}
+	for i := range base.Catalogs[0].InstanceTypes {
+		base.Catalogs[0].InstanceTypes[i].Offerings[0].Quotas = []model.QuotaUse{{Quota: "cores", Amount: 4}}
+	}
 	shared := NewCatalogs(base.Catalogs)
-	New(base, shared)
+	first, was := New(base, shared), compiled(base)
 	differs := func(p *model.Problem) bool {
 		if p.Catalogs = base.Catalogs; p.Quotas == nil {
 			p.Quotas = base.Quotas
@@ -296,12 +299,35 @@ func TestSharedSpaceIsThatOfItsProblem(t *testing.T) {
 		if textOf(New(p, shared)) != compiled(p) {
 			t.Errorf("the shared space of %+v is another one", p)
 		}
+		if textOf(first) != was {
+			t.Errorf("%+v has changed the space that it shares", p)
+		}
 		return shared.key(p) != shared.key(base)
 	}
-	for _, quotas := range [][]model.Quota{{}, {{Name: "cores", Left: 1}}} {
-		p := alone()
-		if p.Quotas = quotas; differs(p) {
-			t.Error("quotas make another space")
+	for name, c := range map[string]struct {
+		change func(p *model.Problem)
+		own    bool
+	}{
+		"no quota":    {func(p *model.Problem) { p.Quotas = []model.Quota{} }, false},
+		"less quota":  {func(p *model.Problem) { p.Quotas = []model.Quota{{Name: "cores", Left: 1}} }, false},
+		"preferences": {func(p *model.Problem) { p.Policy.IgnorePreferences = true }, false},
+		"a node":      {func(p *model.Problem) { p.Nodes = []model.Node{richNode()} }, true},
+		"running pods that repel others": {func(p *model.Problem) {
+			p.Shapes = []model.PodShape{{AntiAffinity: []model.AffinityTerm{{TopologyKey: "rack"}}}}
+		}, true},
+	} {
+		for _, limited := range []bool{true, false} {
+			of, kept := alone(), NewCatalogs(base.Catalogs)
+			of.Catalogs, of.Quotas = base.Catalogs, base.Quotas
+			if pool := &of.Pools[0]; !limited {
+				pool.Limits, pool.NodeLimit, pool.CostLimit = nil, -1, nil
+			}
+			New(of, kept)
+			p := *of
+			c.change(&p)
+			if textOf(New(&p, kept)) != compiled(&p) || (kept.key(&p) != kept.key(of)) != c.own {
+				t.Errorf("%s, limited %v: another space than its own, or not shared as it should be (%v)", name, limited, !c.own)
+			}
 		}
 	}
 	check(t, richClass, map[string]string{

@@ -68,10 +68,9 @@ type sharedSpace struct {
 
 // dependencies are all of a problem that its space depends on beside the catalogues and the supply.
 type dependencies struct {
-	axes              model.Axes
-	ignorePreferences bool
-	pools             []model.Pool
-	classes           []model.PodClass
+	axes    model.Axes
+	pools   []model.Pool
+	classes []model.PodClass
 	// domains are the keys by which running pods repel others.
 	domains []string
 }
@@ -82,7 +81,7 @@ func (c *Catalogs) key(p *model.Problem) string {
 	if !c.serve(p) || len(p.Nodes) > 0 {
 		return ""
 	}
-	of := dependencies{axes: p.Axes, ignorePreferences: p.Policy.IgnorePreferences, pools: slices.Clone(p.Pools)}
+	of := dependencies{axes: p.Axes, pools: slices.Clone(p.Pools)}
 	for i := range of.pools {
 		pool := &of.pools[i]
 		if validate.Pool(pool, p) != nil {
