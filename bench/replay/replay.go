@@ -24,8 +24,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// AnnotationPlanned is on every pod that the plan has placed: those are to be
-// judged.
+// AnnotationPlanned is on every pod that the plan has placed, since those are to be
+// judged, and on every node that has yet to start.
 const AnnotationPlanned = "nap.azure.com/planned"
 
 // World returns the objects of the cluster after the plan. Pods that stay pending
@@ -84,10 +84,12 @@ func (w *world) comingNodes() {
 		if n := &p.Nodes[i]; !known[n.Name] {
 			labels := maps.Clone(n.Labels)
 			labels[corev1.LabelHostname] = n.Name
-			w.node(n.Name, labels, n.Taints, kube.ResourceList(n.Allocatable, p.Axes))
+			w.node(n.Name, labels, n.Taints, kube.ResourceList(n.Allocatable, p.Axes)).Annotations = planned()
 		}
 	}
 }
+
+func planned() map[string]string { return map[string]string{AnnotationPlanned: "true"} }
 
 // standing adds a node that exists as it is once it has started.
 func (w *world) standing(node *corev1.Node) {
@@ -101,7 +103,7 @@ func (w *world) standing(node *corev1.Node) {
 	w.objects = append(w.objects, node)
 }
 
-func (w *world) node(name string, labels map[string]string, taints []model.Taint, room corev1.ResourceList) {
+func (w *world) node(name string, labels map[string]string, taints []model.Taint, room corev1.ResourceList) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{
@@ -112,6 +114,7 @@ func (w *world) node(name string, labels map[string]string, taints []model.Taint
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	w.objects = append(w.objects, node)
+	return node
 }
 
 // pod adds a pod that has a node.
@@ -193,7 +196,7 @@ func (w *world) buy(n *model.NewNode, name string) {
 		corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: kind.Name, v1.NodePoolLabelKey: pool.Name,
 		corev1.LabelTopologyZone: offering.Zone, v1.CapacityTypeLabelKey: string(offering.CapacityType),
 	})
-	w.node(name, labels, pool.Taints, kube.ResourceList(kind.Allocatable(), p.Axes))
+	w.node(name, labels, pool.Taints, kube.ResourceList(kind.Allocatable(), p.Axes)).Annotations = planned()
 	w.daemons(n, name)
 }
 

@@ -6,7 +6,9 @@
 //	cluster after the plan ── without the pod ──> PreFilter, Filter ──> allowed, or why not
 //
 // Every pod is judged against all the others in their places, so the order in which
-// they come does not matter: a spread that is even at the end passes for each.
+// they come does not matter: a spread that is even at the end passes for each. A pod on
+// a node that exists is allowed there, too, if it is before the first of the machines that
+// have yet to start is there: its place is free, and it does not wait for them.
 package judge
 
 import (
@@ -34,7 +36,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// AnnotationPlanned is on the pods that are to be judged.
+// AnnotationPlanned is on the pods that are to be judged, and on the nodes that have yet
+// to start.
 const AnnotationPlanned = "nap.azure.com/planned"
 
 // Refusal is a pod that the scheduler does not allow where it is.
@@ -60,6 +63,7 @@ func Judge(ctx context.Context, list []byte) (int, []Refusal, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	before := c.before()
 	var refused []Refusal
 	judged := 0
 	for i, pod := range c.pods {
@@ -67,7 +71,11 @@ func Judge(ctx context.Context, list []byte) (int, []Refusal, error) {
 			continue
 		}
 		judged++
-		if r := bench.judge(ctx, c, i); r != nil {
+		r := bench.judge(ctx, c, i)
+		if r != nil && !c.starting[pod.Spec.NodeName] && bench.judge(ctx, before, slices.Index(before.pods, pod)) == nil {
+			continue
+		}
+		if r != nil {
 			refused = append(refused, *r)
 		}
 	}
@@ -79,6 +87,25 @@ type cluster struct {
 	pods   []*corev1.Pod
 	nodes  []*corev1.Node
 	others []runtime.Object
+	// starting are the names of nodes that have yet to start.
+	starting map[string]bool
+}
+
+// before is the cluster with none of the nodes that have yet to start, and of the pods
+// only those on other nodes.
+func (c *cluster) before() *cluster {
+	out := &cluster{others: c.others}
+	for _, n := range c.nodes {
+		if !c.starting[n.Name] {
+			out.nodes = append(out.nodes, n)
+		}
+	}
+	for _, p := range c.pods {
+		if !c.starting[p.Spec.NodeName] {
+			out.pods = append(out.pods, p)
+		}
+	}
+	return out
 }
 
 func read(text []byte) (*cluster, error) {
@@ -86,7 +113,7 @@ func read(text []byte) (*cluster, error) {
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, fmt.Errorf("read the cluster: %w", err)
 	}
-	c := &cluster{}
+	c := &cluster{starting: map[string]bool{}}
 	for i := range list.Items {
 		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(list.Items[i].Raw, nil, nil)
 		if err != nil {
@@ -97,6 +124,7 @@ func read(text []byte) (*cluster, error) {
 			c.pods = append(c.pods, o)
 		case *corev1.Node:
 			c.nodes = append(c.nodes, o)
+			c.starting[o.Name] = o.Annotations[AnnotationPlanned] != ""
 		default:
 			c.others = append(c.others, o)
 		}

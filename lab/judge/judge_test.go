@@ -92,3 +92,29 @@ func TestJudgeRefusesEveryKindOfMistake(t *testing.T) {
 		}
 	}
 }
+
+// A pod on a node that exists comes before a machine starts, and counts without it.
+func TestJudgeKnowsWhatStartsLater(t *testing.T) {
+	const spread = `"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"kubernetes.io/hostname","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"y"}}}],`
+	const machine = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"new","labels":{"kubernetes.io/hostname":"new"}%s},"status":{"allocatable":{"cpu":"2","pods":"9","memory":"8Gi"}}}`
+	pod := func(name, node string) string {
+		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","labels":{"app":"y"},"annotations":{"nap.azure.com/planned":"true"}},`+
+			`"spec":{"nodeName":%q,%s"tolerations":[{"key":"gpu"}],"containers":[{"name":"c","resources":{"requests":{"cpu":"100m"}}}]}}`, name, node, spread)
+	}
+	full := strings.Join([]string{pod("1", "a"), pod("2", "a"), pod("3", "b"), pod("4", "b")}, ",")
+	for name, c := range map[string]struct {
+		more    string
+		refused int
+	}{
+		"two on each":                  {full, 0},
+		"beside a node that is there":  {full + "," + fmt.Sprintf(machine, ""), 4},
+		"beside a node that will come": {full + "," + fmt.Sprintf(machine, `,"annotations":{"nap.azure.com/planned":"true"}`), 0},
+		"too many where it will come": {fmt.Sprintf(machine, `,"annotations":{"nap.azure.com/planned":"true"}`) + "," +
+			pod("1", "new") + "," + pod("2", "new"), 2},
+	} {
+		_, refused, err := Judge(t.Context(), []byte(fmt.Sprintf(world, c.more)))
+		if err != nil || len(refused) != c.refused {
+			t.Errorf("%s: refused %v, want %d, error %v", name, refused, c.refused, err)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func Bound(in *instance.Instance, t Target, policy *model.Policy, clock meter.Cl
 		k.problem.Classes = append(k.problem.Classes, class)
 	}
 	k.problem.Dims = len(r.dims)
-	k.addGroups(groups)
+	k.addGroups(groups, bought)
 	k.addLines(in.Space, in.Space.NewLedger(), func(line int) bool { return in.Space.Supply.Lines[line].Reason == model.ReasonReservation })
 	k.problem.Seed = policy.Seed
 	k.problem.Clock, k.problem.Budget = clock, policy.Budget
@@ -157,6 +157,9 @@ type relaxation struct {
 	target Target
 	// dims are the dimensions in which some pod takes something.
 	dims []int
+	// adders are the placed classes that each counter counts. It is nil until
+	// [relaxation.onNodes] needs it.
+	adders map[int][]int
 }
 
 // all numbers the dimensions of vectors that are laid out along dims already.
@@ -229,8 +232,8 @@ func merge(rooms []room) []room {
 	return out
 }
 
-// capOf is how many pods of the class its own rules allow on one node whatever else is
-// there, or 0 if any number.
+// capOf is how many pods of the class its own rules allow on one node, new or not, whatever
+// else is there, or 0 if any number.
 func (r *relaxation) capOf(class int) int {
 	limit := 0
 	tighten := func(n int) {
@@ -243,7 +246,7 @@ func (r *relaxation) capOf(class int) int {
 	}
 	rules := r.in.HardRules(class)
 	for i := range rules.Spread {
-		if s := &rules.Spread[i]; s.Key == topology.Host && s.Self == 1 {
+		if s := &rules.Spread[i]; s.Key == topology.Host && s.Self == 1 && r.onNodes(s) == int(s.MaxSkew) {
 			tighten(int(s.MaxSkew))
 		}
 	}
@@ -255,9 +258,35 @@ func (r *relaxation) capOf(class int) int {
 	return limit
 }
 
+// onNodes is how many pods that a spread over hosts counts an existing node may hold: more
+// than a new one where all nodes that count may take some.
+func (r *relaxation) onNodes(s *topology.Spread) int {
+	if r.adders == nil {
+		r.adders = map[int][]int{}
+		for i := range r.in.Classes {
+			for _, c := range r.in.Topology.Adds(i) {
+				if r.target.Placed[i] > 0 {
+					r.adders[c] = append(r.adders[c], i)
+				}
+			}
+		}
+	}
+	most, adders := 0, r.adders[s.Counter]
+	for _, i := range adders {
+		most += r.target.Placed[i]
+	}
+	rises := r.in.Topology.HighestMinimum(s, func(n int) bool {
+		return r.target.Nodes.Has(n) && slices.ContainsFunc(adders, func(i int) bool {
+			return r.in.LastLevel(i).Nodes.Has(n) && feasible.Fits(r.in.Classes[i].Own, r.in.Space.NodeFree(n))
+		})
+	})
+	return int(s.MaxSkew) + min(rises, most)
+}
+
 // groups are the groups of classes of which a node holds so many pods in all by the
-// rules themselves: those that refuse each other, and those that spread over hosts and
-// count each other. Members number the placed classes.
+// rules themselves: those that refuse each other, those that spread over hosts and count
+// each other, and single ones of which existing nodes hold more than new ones. Members
+// number the placed classes.
 func (r *relaxation) groups() []group {
 	index := map[int]int{} // counter -> group
 	var out []group
@@ -267,7 +296,7 @@ func (r *relaxation) groups() []group {
 			continue
 		}
 		member++
-		join := func(counter, capacity int) {
+		join := func(counter, capacity, onNodes int) {
 			at, ok := index[counter]
 			if !ok {
 				at = len(out)
@@ -275,21 +304,21 @@ func (r *relaxation) groups() []group {
 				out = append(out, group{})
 			}
 			out[at].members = append(out[at].members, member)
-			out[at].capacity = max(out[at].capacity, capacity)
+			out[at].capacity, out[at].onNodes = max(out[at].capacity, capacity), max(out[at].onNodes, onNodes)
 		}
 		rules := r.in.HardRules(i)
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topology.Host && s.Self == 1 {
-				join(s.Counter, int(s.MaxSkew))
+				join(s.Counter, int(s.MaxSkew), r.onNodes(s))
 			}
 		}
 		for _, a := range rules.AntiAffinity {
 			if a.Key == topology.Host && a.Self {
-				join(a.Counter, 1)
+				join(a.Counter, 1, 1)
 			}
 		}
 	}
-	out = slices.DeleteFunc(out, func(g group) bool { return len(g.members) < 2 })
+	out = slices.DeleteFunc(out, func(g group) bool { return len(g.members) < 2 && g.onNodes == g.capacity })
 	slices.SortStableFunc(out, func(a, b group) int { return len(b.members) - len(a.members) })
 	return out[:min(len(out), maxGroups)]
 }

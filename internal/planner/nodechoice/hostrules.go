@@ -25,10 +25,13 @@ type hostRules struct {
 	next int32
 }
 
-// group is a number of demands or classes of which one node holds at most so many pods.
+// group is a number of demands or classes of which a new node holds at most so many pods.
 type group struct {
 	members  []int
 	capacity int
+	// onNodes is how many pods an existing node holds at most. It is valid for groups of
+	// classes, and no lower than capacity.
+	onNodes int
 }
 
 // A group of at least largeGroup demands becomes a dimension, up to maxGroups of them.
@@ -60,11 +63,13 @@ func newHostRules(in *instance.Instance, order *topology.Order, demands []constr
 		rules := in.Classes[d.Class].Levels[d.Level].Rules
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topology.Host {
-				if _, ok := skew[s.Counter]; !ok {
+				known, ok := skew[s.Counter]
+				if !ok {
 					spread = append(spread, s.Counter)
-					skew[s.Counter] = int(s.MaxSkew)
+					known = int(s.MaxSkew)
 				}
-				skew[s.Counter] = min(skew[s.Counter], int(s.MaxSkew))
+				skew[s.Counter] = min(known, int(s.MaxSkew))
+				h.exact = h.exact && known == int(s.MaxSkew) // else some are kept to less than their own
 				spreaders[s.Counter] = append(spreaders[s.Counter], i)
 				host[i] = true
 			}
@@ -81,8 +86,10 @@ func newHostRules(in *instance.Instance, order *topology.Order, demands []constr
 	}
 	pairs := 0
 	for _, c := range spread {
-		h.spread(skew[c], adders[c], host)
-		pairs += h.apart(spreaders[c], placedEarlier(order, demands, adders[c], spreaders[c], host), maxPairs-pairs)
+		h.spread(skew[c], adders[c], spreaders[c], host)
+		earlier := placedEarlier(order, demands, adders[c], spreaders[c], host)
+		h.exact = h.exact && len(earlier) == 0 // in another order some might share a node
+		pairs += h.apart(spreaders[c], earlier, maxPairs-pairs)
 	}
 	for _, c := range empty {
 		pairs += h.apart(carriers[c], adders[c], maxPairs-pairs)
@@ -93,13 +100,15 @@ func newHostRules(in *instance.Instance, order *topology.Order, demands []constr
 
 // spread caps the counted pods per node. Pods without any rule on hosts of their own may
 // join later and are not held back. Of several classes that have one, only one shares a
-// node, which is stricter than needed if maxSkew is more than one.
-func (h *hostRules) spread(skew int, adders []int, host []bool) {
+// node, which is stricter than needed if maxSkew is more than one. So is a cap for pods that
+// a constraint of others counts alone, which may come after these.
+func (h *hostRules) spread(skew int, adders, spreaders []int, host []bool) {
 	var members []int
 	for _, i := range adders {
 		if host[i] {
 			members = append(members, i)
 			h.limit(i, skew)
+			h.exact = h.exact && slices.Contains(spreaders, i)
 		}
 	}
 	if len(members) > 1 {
@@ -112,7 +121,7 @@ func (h *hostRules) spread(skew int, adders []int, host []bool) {
 // a dimension, pods of only one member.
 func (h *hostRules) group(members []int, capacity int) {
 	if len(members) >= largeGroup && len(h.groups) < maxGroups {
-		h.groups = append(h.groups, group{members, capacity})
+		h.groups = append(h.groups, group{members: members, capacity: capacity})
 		return
 	}
 	h.exclude(members)

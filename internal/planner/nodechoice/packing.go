@@ -63,12 +63,16 @@ func (k *packing) binsFor(options feasible.Set) binpack.Bitset {
 	return set
 }
 
-// addGroups appends a dimension per group. It is called once, after all bins and
-// classes.
-func (k *packing) addGroups(groups []group) {
+// addGroups appends a dimension per group. It is called once, after all bins, of which the
+// first ones are new nodes and the others existing ones, and after all classes.
+func (k *packing) addGroups(groups []group, newNodes int) {
 	for i := range groups {
 		for b := range k.problem.Bins {
-			k.problem.Bins[b].Capacity = append(k.problem.Bins[b].Capacity, int64(groups[i].capacity))
+			holds := groups[i].capacity
+			if b >= newNodes {
+				holds = groups[i].onNodes
+			}
+			k.problem.Bins[b].Capacity = append(k.problem.Bins[b].Capacity, int64(holds))
 		}
 		for c := range k.problem.Classes {
 			k.problem.Classes[c].Size = append(k.problem.Classes[c].Size, 0)

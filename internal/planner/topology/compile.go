@@ -16,7 +16,7 @@ import (
 func Compile(s *feasible.Space, levels [][]Level) *Topology {
 	c := &compiler{
 		t:      &Topology{space: s, rules: make([][]Rules, len(levels))},
-		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{},
+		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{}, hosts: map[string][]int32{},
 		limited: map[spanID]feasible.Set{}, filters: map[string]string{},
 	}
 	n := 0
@@ -66,6 +66,8 @@ type compiler struct {
 	byOptions map[spanID][]int32
 	limited   map[spanID]feasible.Set
 	byGroup   map[string]int
+	// hosts are lists of nodes that count, by their filter.
+	hosts map[string][]int32
 	// filters gives the texts of filters short ones. counted is what counts for the
 	// constraints of the class at hand.
 	filters map[string]string
@@ -188,12 +190,36 @@ func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, opt
 	if t.selects(class.Namespace, class.Labels) {
 		s.Self = 1
 	}
-	if s.Key != Host {
+	switch {
+	case s.Key != Host:
 		s.options = c.options(&at, options)
 		s.group = c.group(s.Counter, c.domains(s.Key, &at, options))
 		s.Domains = c.t.groups[s.group].domains
+	case !sc.Share: // a cap of one node's share knows no minimum
+		s.group = c.hostGroup(s.Counter, &at)
 	}
 	return s
+}
+
+// hostGroup returns the group of a counter of hosts: all nodes that exist and count, also
+// those that are leaving, as long as the scheduler sees them.
+func (c *compiler) hostGroup(counter int, at *countedPlaces) int {
+	if len(c.t.space.Problem.Nodes) == 0 {
+		return -1
+	}
+	if groups := c.t.counters[counter].groups; len(groups) > 0 {
+		return groups[0]
+	}
+	list, known := c.hosts[at.filter]
+	if !known {
+		for n := range c.t.space.Problem.Nodes {
+			if at.nodes == nil || at.nodes.Has(n) {
+				list = append(list, int32(n))
+			}
+		}
+		c.hosts[at.filter] = list
+	}
+	return c.addGroup(counter, list)
 }
 
 // group returns the group of a counter and a list of domains. Constraints that differ only
@@ -206,11 +232,16 @@ func (c *compiler) group(counter int, domains []int32) int {
 	}
 	i, ok := c.byGroup[string(c.id)]
 	if !ok {
-		i = len(c.t.groups)
+		i = c.addGroup(counter, domains)
 		c.byGroup[string(c.id)] = i
-		c.t.groups = append(c.t.groups, group{counter, domains})
-		c.t.counters[counter].groups = append(c.t.counters[counter].groups, i)
 	}
+	return i
+}
+
+func (c *compiler) addGroup(counter int, domains []int32) int {
+	i := len(c.t.groups)
+	c.t.groups = append(c.t.groups, group{counter, domains})
+	c.t.counters[counter].groups = append(c.t.counters[counter].groups, i)
 	return i
 }
 

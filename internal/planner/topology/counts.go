@@ -151,16 +151,16 @@ func (c *Counts) addIn(counter int, d int32, n int) {
 			y.byPlace = map[int]int32{}
 		}
 		y.byPlace[int(d)] += int32(n)
-		return
+	} else {
+		for int(d) >= len(y.byValue) {
+			y.byValue = append(y.byValue, 0)
+		}
+		y.byValue[d] += int32(n)
 	}
-	for int(d) >= len(y.byValue) {
-		y.byValue = append(y.byValue, 0)
-	}
-	before := y.byValue[d]
-	y.byValue[d] += int32(n)
+	after := c.in(counter, d)
 	for _, g := range of.groups {
 		if c.Eligible.has(g, d) {
-			c.updateMinimum(g, before, y.byValue[d])
+			c.updateMinimum(g, after-int32(n), after)
 		}
 	}
 }
@@ -188,10 +188,13 @@ func (c *Counts) setMinima() {
 
 // minimum finds the global minimum of a group.
 func (c *Counts) minimum(group int) minimum {
-	m, y := minimum{least: math.MaxInt32}, &c.tallies[c.t.groups[group].counter]
+	m, counter := minimum{least: math.MaxInt32}, c.t.groups[group].counter
+	if c.t.counters[counter].key == Host && len(c.tallies[counter].byPlace) == 0 {
+		return minimum{0, len(c.t.groups[group].domains)}
+	}
 	for _, list := range [2][]int32{c.t.groups[group].domains, c.Eligible.more(group)} {
 		for _, d := range list {
-			switch n := y.inValue(d); {
+			switch n := c.in(counter, d); {
 			case n < m.least:
 				m.least, m.domains = n, 1
 			case n == m.least:

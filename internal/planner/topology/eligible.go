@@ -51,7 +51,15 @@ func (e *Eligible) has(group int, domain int32) bool {
 }
 
 // count is the number of eligible domains of a constraint.
-func (e *Eligible) count(s *Spread) int { return len(s.Domains) + len(e.more(s.group)) }
+func (e *Eligible) count(s *Spread) int { return e.own(s) + len(e.more(s.group)) }
+
+// own is the number of eligible domains that a constraint has without further ones.
+func (e *Eligible) own(s *Spread) int {
+	if s.group < 0 {
+		return 0
+	}
+	return len(e.t.groups[s.group].domains)
+}
 
 // TooFew reports whether a constraint has fewer eligible domains than its MinDomains.
 func (e *Eligible) TooFew(s *Spread) bool { return e.count(s) < s.MinDomains }
@@ -62,7 +70,7 @@ func (e *Eligible) NeedsFurther(s *Spread, stay []Domain) bool {
 	if s.MinDomains == 0 || e.TooFew(s) {
 		return false
 	}
-	left := len(s.Domains)
+	left := e.own(s)
 	for _, value := range e.more(s.group) {
 		if slices.Contains(stay, Domain{s.Counter, value}) {
 			left++

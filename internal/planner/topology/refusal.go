@@ -106,7 +106,7 @@ func (f *figures) spread(s *Spread) *Refusal {
 		out.Have += fmt.Sprintf("and %d in %s, which counts although no NodePool can buy for the pod there", c.Minimum(s), name)
 		out.Fix = f.leaveOut(s, empty) + ", let a NodePool buy there, raise maxSkew, or use ScheduleAnyway."
 	default:
-		out.Have += fmt.Sprintf("fewest elsewhere %d", c.Minimum(s))
+		out.Have += fmt.Sprintf("fewest elsewhere %d", c.least(s, f.place))
 	}
 	return out
 }

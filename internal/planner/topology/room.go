@@ -86,7 +86,7 @@ func (c *Counts) spreadRoom(s *Spread, p Place) int {
 	if d < 0 && s.Key != Host {
 		return 0
 	}
-	most := c.Minimum(s) + s.MaxSkew
+	most := c.least(s, p) + s.MaxSkew
 	count := int32(0) // on a new node that has no identity yet
 	if d >= 0 {
 		count = c.in(s.Counter, d)
@@ -101,14 +101,40 @@ func (c *Counts) spreadRoom(s *Spread, p Place) int {
 }
 
 // Minimum is the global minimum of a spread constraint: the least count of its eligible
-// domains. It is zero for hosts, since a new and empty one can be bought, and where
-// there are fewer domains than MinDomains.
+// domains. It is zero where there are fewer domains than MinDomains. For hosts it is that
+// of the nodes which exist.
 func (c *Counts) Minimum(s *Spread) int32 {
 	n := c.Eligible.count(s)
-	if s.Key == Host || n == 0 || n < s.MinDomains {
+	if n == 0 || n < s.MinDomains {
 		return 0
 	}
 	return c.minima[s.group].least
+}
+
+// least is the global minimum as the scheduler will find it when it looks at a place. A
+// node that exists takes pods now, beside the nodes that exist. On one that has yet to
+// start they count from zero: others may start before it, and are empty.
+func (c *Counts) least(s *Spread, p Place) int32 {
+	if s.Key == Host && !c.t.exists(p) {
+		return 0
+	}
+	return c.Minimum(s)
+}
+
+// HighestMinimum is what the minimum of a constraint over hosts can rise to on nodes that
+// exist, or [NoLimit], where further pods that count go to no other nodes than those that
+// may grow. The counts do not matter: it begins with the pods that run.
+func (t *Topology) HighestMinimum(s *Spread, grows func(node int) bool) int {
+	if s.group < 0 || t.running.Eligible.TooFew(s) {
+		return 0
+	}
+	highest := NoLimit
+	for _, n := range t.groups[s.group].domains {
+		if now := int(t.running.in(s.Counter, n)); now < highest && !grows(int(n)) {
+			highest = now
+		}
+	}
+	return highest
 }
 
 // Excess is by how many pods the place's domain would exceed what a constraint allows if

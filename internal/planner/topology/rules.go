@@ -51,10 +51,12 @@ type Spread struct {
 	// preferences (ScheduleAnyway).
 	Hard bool
 	// Domains are the eligible domains, ascending: those of existing nodes that count,
-	// and those in which a node can be bought for the class. They are empty for Host.
+	// and those in which a node can be bought for the class. They are empty for Host:
+	// there the nodes that count are those of the group.
 	// [Eligible] knows those that a plan adds.
 	Domains []int32
-	// group is an index into [Topology.groups], -1 for Host.
+	// group is an index into [Topology.groups], -1 where no domain is eligible before a
+	// plan buys: for Host where there is no node, and for the cap of a node's share.
 	group int
 	// options are those that count and on which pods of the class could be placed.
 	options feasible.Set

@@ -40,8 +40,8 @@ type Topology struct {
 	space *feasible.Space
 	// counters are all distinct counters; rules and domains refer to them by index.
 	counters []counter
-	// groups are the distinct sets of eligible domains of spread constraints over
-	// labels. [Spread.group] is an index into them.
+	// groups are the distinct sets of eligible domains of spread constraints.
+	// [Spread.group] is an index into them.
 	groups []group
 	// rules are those of each class of the problem, by level; none for a class that
 	// is not valid.
@@ -57,7 +57,7 @@ type Topology struct {
 // have in common: the global minimum.
 type group struct {
 	counter int
-	// domains are the eligible domains, ascending.
+	// domains are the eligible domains, ascending; for [Host] nodes that exist.
 	domains []int32
 }
 
@@ -93,6 +93,11 @@ func (t *Topology) Domain(key int, p Place) int32 {
 	default:
 		return t.space.Labels.OptionValue(key, p.Option)
 	}
+}
+
+// exists reports whether the place is a node that the scheduler sees already.
+func (t *Topology) exists(p Place) bool {
+	return p.Node >= 0 && t.space.Problem.Nodes[p.Node].State != model.NodeLaunching
 }
 
 // LabelKeys lists the label keys of all counters, ascending. [Host] is left out.

@@ -175,13 +175,19 @@ func TestSpreadOfOtherPodsAllOrNothing(t *testing.T) {
 	wantRooms(t, c, r, 0, NoLimit, NoLimit, 0)
 }
 
-func TestSpreadOverHostsHasMinimumZero(t *testing.T) {
+func TestSpreadOverHostsCountsNodesThatExist(t *testing.T) {
 	top := newFixture(pod("web", spread(host, "web", 2))).compile()
 	c, r := top.NewCounts(nil), top.Rules(0, 0)
-	for n := range 4 {
+	wantRooms(t, c, r, 2, 2, 2, 2)
+	for n := range 3 {
 		c.Add(0, node(n), 1)
 	}
-	wantRooms(t, c, r, 1, 1, 1, 1)
+	wantRooms(t, c, r, 1, 1, 1, 2)
+	c.Add(0, node(3), 1)
+	wantRooms(t, c, r, 2, 2, 2, 2)
+	c.Add(0, node(1), -1)
+	wantRooms(t, c, r, 1, 2, 1, 1)
+	c.Add(0, node(1), 1)
 	if got := c.Room(r, Place{ID: -1, Node: -1}, Everything); got != 2 || r.PerNode() != 2 {
 		t.Errorf("got room for %d on a new node and %d a node, want 2", got, r.PerNode())
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// staysEven: every spread over labels that counts the pod counts least where
-// it goes.
+// staysEven: every spread that counts the pod counts least where it goes, but for hosts
+// that do not exist yet.
 func (r *replay) staysEven(class, at int) bool {
 	for _, t := range r.counters(class) {
-		if t.spread == nil || t.key == model.LabelHostname {
+		if t.spread == nil || t.key == model.LabelHostname && !r.exists(at) {
 			continue
 		}
-		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > r.minimum(t) {
+		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > r.minimum(t, at) {
 			return false
 		}
 	}
@@ -38,7 +38,7 @@ func (r *replay) admits(class, at int) bool {
 		if t.selectsPod(c.Namespace, c.Labels) {
 			self = 1
 		}
-		if r.counts[count{t.id, d}]+self-r.minimum(t) > int(t.spread.MaxSkew) {
+		if r.counts[count{t.id, d}]+self-r.minimum(t, at) > int(t.spread.MaxSkew) {
 			r.refusal = "spread over " + t.key + " exceeded in " + d
 			return false
 		}
@@ -78,9 +78,10 @@ func (r *replay) bansOn(class int) []*boundTerm {
 	return list
 }
 
-// minimum: a new host is always possible and empty; missing domains are empty.
-func (r *replay) minimum(t *boundTerm) int {
-	if t.key == model.LabelHostname || len(t.domains) < int(t.spread.MinDomains) || len(t.domains) == 0 {
+// minimum: for a host that does not exist yet, others that are empty may come before it;
+// missing domains are empty.
+func (r *replay) minimum(t *boundTerm, at int) int {
+	if t.key == model.LabelHostname && !r.exists(at) || len(t.domains) < int(t.spread.MinDomains) || len(t.domains) == 0 {
 		return 0
 	}
 	least := r.counts[count{t.id, t.domains[0]}]
@@ -88,6 +89,11 @@ func (r *replay) minimum(t *boundTerm) int {
 		least = min(least, r.counts[count{t.id, d}])
 	}
 	return least
+}
+
+// exists: the scheduler sees a node there already.
+func (r *replay) exists(at int) bool {
+	return at < len(r.p.Nodes) && r.p.Nodes[at].State != model.NodeLaunching
 }
 
 // nearEnough: every affinity term finds a pod in the domain, or the pod is the

@@ -31,8 +31,7 @@ type boundTerm struct {
 	attracts bool
 	// total is how many pods it counts in all domains.
 	total int
-	// domains are those over which a spread is even (domainsFor); nil for hosts, of which
-	// there is always a further one.
+	// domains are those over which a spread is even (domainsFor).
 	domains []string
 }
 
@@ -123,12 +122,18 @@ func (t *boundTerm) eligible(s *spot) bool {
 // domainsFor lists the domains over which a spread is even: those of eligible
 // nodes, those of eligible machines that the plan buys for whomever, and those in
 // which a machine could be bought for the pod. Machines without a zone that could be
-// bought beside some in zones are none to spread over, unless their pool names them.
+// bought beside some in zones are none to spread over, unless their pool names them. Of
+// hosts they are the nodes of the problem, also those that are leaving.
 func (r *replay) domainsFor(t *boundTerm) []string {
-	if t.key == model.LabelHostname {
-		return nil
-	}
 	var out []string
+	if t.key == model.LabelHostname {
+		for n := range r.p.Nodes {
+			if t.eligible(&r.spots[n]) && !t.spread.Share {
+				out = append(out, r.spots[n].host)
+			}
+		}
+		return out
+	}
 	for n := range r.spots {
 		leaving := n < len(r.p.Nodes) && r.p.Nodes[n].State == model.NodeLeaving
 		if !leaving && t.eligible(&r.spots[n]) {
