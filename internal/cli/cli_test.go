@@ -56,8 +56,12 @@ func TestValuesThatWouldDoNothing(t *testing.T) {
 		"plan -o jsonpath= -f " + fleet:                               `nap: --output: got "jsonpath=" without a template, must be such as `,
 		"plan --request-timeout -1s -f " + fleet:                      `nap: invalid argument "-1s" for "--request-timeout" flag: allowed are 0s (no limit) and more; see: nap plan --help`,
 		"status --request-timeout=-1s":                                `nap: invalid argument "-1s" for "--request-timeout" flag: allowed are 0s (no limit) and more; see: nap status --help`,
-		"plan --pending-only --spot-to-spot -f " + fleet:              "nap: --pending-only and --spot-to-spot: look at pods that wait alone, and ",
-		"plan --pending-only --eviction-price 1 -f " + fleet:          "nap: --pending-only and --eviction-price: look at pods that wait alone, and ",
+		"plan --pending-only --spot-to-spot -f " + fleet:              "nap: --spot-to-spot: decides which nodes move, and with --pending-only none is looked at",
+		"plan --pending-only --eviction-price 1 -f " + fleet:          "nap: --eviction-price: decides which nodes move, and with --pending-only none",
+		"plan --engine karpenter --eviction-payback 1h -f " + fleet:   "nap: --eviction-payback: decides which nodes move, and with --engine karpenter none",
+		"plan --replay x.json --consolidation-minimum-saving 0 -f -":  "nap: --consolidation-minimum-saving: decides which nodes move, and with --replay none",
+		"plan -n default --eviction-price 1 -f " + fleet:              "nap: --eviction-price: decides which nodes move, and with -n and -l none",
+		"plan --replay x.json --seed 1 -f " + fleet:                   "nap: --seed: --replay repeats an answer with that answer's own",
 		"what-if --scale shop/web=30 --scale shop/web=50 -f " + fleet: "nap: --scale: got shop/web=50, but another --scale has given shop/web a number already; give one",
 	} {
 		tests[line] = clitest.Mistake{Args: strings.Fields(line), Want: want}

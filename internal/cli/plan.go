@@ -114,11 +114,28 @@ whose pods cannot be counted (the others are planned all the same).`,
 	return cmd
 }
 
-// checkTerms refuses what decides about moves of nodes where no node is looked at.
+// checkTerms refuses what decides about moves of nodes where no node is looked at, and what
+// an answer that is repeated has of its own.
 func (c *planCommand) checkTerms(cmd *cobra.Command) error {
+	without := ""
+	switch {
+	case c.pendingOnly:
+		without = "--pending-only"
+	case c.replay != "":
+		without = "--replay"
+	case c.engine == engineKarpenter:
+		without = "--engine karpenter"
+	case c.shown.scope.narrow():
+		without = "-n and -l"
+	}
 	for _, flag := range []string{"eviction-price", "eviction-payback", "consolidation-minimum-saving", "spot-to-spot"} {
-		if c.pendingOnly && cmd.Flags().Changed(flag) {
-			return fmt.Errorf("--pending-only and --%s: look at pods that wait alone, and decide which nodes move; give one of them", flag)
+		if without != "" && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s: decides which nodes move, and with %s none is looked at; leave one of them out", flag, without)
+		}
+	}
+	for _, flag := range []string{"budget", "seed"} {
+		if c.replay != "" && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s: --replay repeats an answer with that answer's own; leave one of them out", flag)
 		}
 	}
 	return nil

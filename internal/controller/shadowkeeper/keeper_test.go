@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/shadow"
 )
@@ -108,15 +109,17 @@ func (r *ruled) node(name, mode string) {
 	r.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		corev1.LabelInstanceTypeStable: "Standard_D8s_v5", corev1.LabelTopologyRegion: "eastus", corev1.LabelTopologyZone: "eastus-1",
 		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", corev1.LabelHostname: name, "kubernetes.azure.com/mode": mode,
+		instancetype.LabelAKSCluster: "MC_shop_eastus",
 	}}, Status: corev1.NodeStatus{
 		Allocatable: room, Capacity: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}})
 }
 
-// pod adds a pod on a node, or one that waits for the scheduler's "".
+// pod adds a pod on a node, or one that waits for the scheduler's "". It asks for a node of the
+// cluster, as AKS's own pods do.
 func (r *ruled) pod(name, node, cpu string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: corev1.PodSpec{
-		NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example/app:1", Resources: corev1.ResourceRequirements{
+		NodeName: node, NodeSelector: map[string]string{instancetype.LabelAKSCluster: "MC_shop_eastus"}, Containers: []corev1.Container{{Name: "main", Image: "example/app:1", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")},
 		}}},
 	}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}

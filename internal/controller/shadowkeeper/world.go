@@ -1,6 +1,7 @@
 package shadowkeeper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -42,7 +44,7 @@ func (k *Keeper) world(ctx context.Context) (*world, error) {
 	for _, kind := range missing {
 		w.notes = append(w.notes, "the cluster has no "+kind)
 	}
-	region, overlays := "", 0
+	region, cluster, overlays := "", "", 0
 	var classes []*unstructured.Unstructured
 	pools := map[string]*v1.NodePool{}
 	for _, o := range objects {
@@ -53,9 +55,8 @@ func (k *Keeper) world(ctx context.Context) (*world, error) {
 		case *v1.NodePool:
 			pools[o.Name] = o
 		case *corev1.Node:
-			if region == "" {
-				region = o.Labels[corev1.LabelTopologyRegion]
-			}
+			region = cmp.Or(region, o.Labels[corev1.LabelTopologyRegion])
+			cluster = cmp.Or(cluster, o.Labels[instancetype.LabelAKSCluster])
 		case *unstructured.Unstructured:
 			classes = append(classes, o)
 		}
@@ -73,7 +74,7 @@ func (k *Keeper) world(ctx context.Context) (*world, error) {
 			}
 		}
 	}
-	if err := k.openMarket(region, classes); err != nil {
+	if err := k.openMarket(region, cluster, classes); err != nil {
 		return nil, err
 	}
 	w.source = k.market.source
@@ -87,9 +88,10 @@ func (k *Keeper) world(ctx context.Context) (*world, error) {
 	return w, nil
 }
 
-// openMarket lays out the catalogue where the region or a node class has changed.
-func (k *Keeper) openMarket(region string, objects []*unstructured.Unstructured) error {
-	versions := []string{region}
+// openMarket lays out the catalogue where the region, the cluster's label or a node class has
+// changed.
+func (k *Keeper) openMarket(region, cluster string, objects []*unstructured.Unstructured) error {
+	versions := []string{region, cluster}
 	for _, o := range objects {
 		versions = append(versions, o.GetName()+"@"+o.GetResourceVersion())
 	}
@@ -106,7 +108,9 @@ func (k *Keeper) openMarket(region string, objects []*unstructured.Unstructured)
 		}
 		classes[class.Name] = class
 	}
-	source, err := offline.Open(region, k.PricesFile, classes, offline.Granted())
+	granted := offline.Granted()
+	granted.Cluster = cluster
+	source, err := offline.Open(region, k.PricesFile, classes, granted)
 	if err != nil {
 		return err
 	}
