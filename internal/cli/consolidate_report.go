@@ -128,7 +128,8 @@ func (r *movesReport) summarize(m *madeMoves) {
 	s := &r.Summary
 	s.Nodes = len(m.input.Problem.Nodes)
 	for _, o := range m.read.objects.Distinct() {
-		if node, is := o.(*corev1.Node); is && node.Labels[v1.NodePoolLabelKey] == "" {
+		// The label may name a NodePool that is gone.
+		if node, is := o.(*corev1.Node); is && m.read.pools[node.Labels[v1.NodePoolLabelKey]] == nil {
 			price, _ := m.source.PriceOf(node)
 			s.Nodes--
 			s.Others++
