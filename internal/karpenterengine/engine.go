@@ -105,7 +105,25 @@ func New(ctx context.Context, in *Input, opts Options) (*Scheduler, error) {
 	}
 	s.client = mirror
 	s.cluster = state.NewCluster(clock.RealClock{}, s.client, Cloud{Types: in.InstanceTypes})
-	return s, s.fill(Context(ctx, controller), known)
+	ctx = Context(ctx, controller)
+	if err := s.fill(ctx, known); err != nil {
+		return nil, err
+	}
+	return s, s.addLeaving(ctx)
+}
+
+// addLeaving adds the pods on nodes that are being deleted to those that wait, as
+// Karpenter's provisioner does before each pass.
+func (s *Scheduler) addLeaving(ctx context.Context) error {
+	leaving, err := s.cluster.DeepCopyNodes().Deleting().CurrentlyReschedulablePods(ctx, s.client, clock.RealClock{},
+		events.NewRecorder(&record.FakeRecorder{}))
+	if err != nil {
+		return fmt.Errorf("read the pods of nodes that are being deleted: %w", err)
+	}
+	for _, p := range leaving {
+		s.pending = append(s.pending, p.DeepCopy())
+	}
+	return nil
 }
 
 // fill tells the cluster state what its informers would have told it.
