@@ -216,7 +216,7 @@ func (d *dice) node(name string) model.Node {
 		Name: name, State: pick(d, model.NodeReady, model.NodeReady, model.NodeRegistered, model.NodeLaunching, model.NodeLeaving),
 		Labels:      map[string]string{model.LabelHostname: name, model.LabelCapacityType: "on-demand", "family": "d", "cores": "4"},
 		Allocatable: model.Resources{4000, 16 * gi, 100 * gi, 10},
-		Used:        model.Resources{int64(d.upTo(8)) * 500, int64(d.upTo(8)) * 2 * gi, 0, int64(d.upTo(10))},
+		Used:        model.Resources{int64(d.upTo(9)) * 500, int64(d.upTo(9)) * 2 * gi, 0, int64(d.upTo(10))},
 	}
 	if !d.once(6) {
 		n.Labels[model.LabelZone] = pick(d, "z1", "z2", "z3")

@@ -206,14 +206,15 @@ func offeringOf(p *model.Problem, o *Option) (*model.InstanceType, *model.Offeri
 func (s *Space) NodeFree(n int) []int64 { return s.nodeFree[n] }
 
 // nodesFree lays out for all nodes what they have left for pods, at most Unlimited in
-// each dimension.
+// each dimension. Where more is used than there is, nothing is left: pods that ask for
+// none of it have room all the same.
 func (d *Dimensions) nodesFree(nodes []model.Node) [][]int64 {
 	out, cells := make([][]int64, len(nodes)), make([]int64, len(nodes)*d.Count)
 	for n := range nodes {
 		free := cells[n*d.Count : (n+1)*d.Count : (n+1)*d.Count]
 		d.layCapacity(free, nodes[n].Free(), nodes[n].VolumeSlots)
 		for i, v := range free {
-			free[i] = min(v, Unlimited)
+			free[i] = min(max(v, 0), Unlimited)
 		}
 		out[n] = free
 	}
