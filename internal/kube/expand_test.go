@@ -76,6 +76,21 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 				`{spec: {parallelism: 2, template: ` + template + `}}}, {template: {spec: {parallelism: 3, completions: 1, template: ` +
 				template + `}}}]}}`,
 			[]string{"s-0-0", "s-0-1", "s-0-2", "s-0-3", "s-1-0"}},
+		{"workers of a RayCluster are within their bounds, each on its hosts",
+			`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {template: ` + template + `}, workerGroupSpecs: [` +
+				`{minReplicas: 2, maxReplicas: 5, template: ` + template + `}, {replicas: 9, minReplicas: 0, maxReplicas: 1, numOfHosts: 2, template: ` +
+				template + `}, {replicas: 0, minReplicas: 0, template: ` + template + `}, {replicas: 3, suspend: true, template: ` + template + `}]}}`,
+			[]string{"r-0-0", "r-1-0", "r-1-1", "r-2-0", "r-2-1"}},
+		{"a revision of Knative's begins with what its annotations say",
+			`{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: k}, spec: {template: {metadata: {annotations: ` +
+				`{autoscaling.knative.dev/min-scale: "2"}}, spec: {containers: [{name: c}]}}}}`, []string{"k-0", "k-1"}},
+		{"a revision of Knative's may begin with nothing",
+			`{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: k}, spec: {template: {metadata: {annotations: ` +
+				`{autoscaling.knative.dev/initial-scale: "0"}}, spec: {containers: [{name: c}]}}}}`, nil},
+		{"a set of runners keeps its fewest",
+			`{apiVersion: actions.github.com/v1alpha1, kind: AutoscalingRunnerSet, metadata: {name: a}, spec: {maxRunners: 5, template: ` + template + `}}` +
+				"\n---\n" + `{apiVersion: actions.github.com/v1alpha1, kind: AutoscalingRunnerSet, metadata: {name: b}, spec: {minRunners: 2, template: ` +
+				template + `}}`, []string{"b-0", "b-1"}},
 		{"a LeaderWorkerSet has a leader and its workers per group",
 			`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l}, spec: {replicas: 2, ` +
 				`leaderWorkerTemplate: {size: 3, leaderTemplate: ` + template + `, workerTemplate: ` + template + `}}}`,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,12 +30,15 @@ type podTemplates struct {
 }
 
 // templatesOf finds the templates of pods in an object's spec: every field "template"
-// with containers, as often as the fields replicas or parallelism beside it say, and
-// those beside the templates around it.
+// with containers, as often as the fields beside it say ([copies]), and those beside the
+// templates around it.
 func templatesOf(u *unstructured.Unstructured) (podTemplates, error) {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	if u.GetKind() == kindLeaderSet && u.GroupVersionKind().Group == "leaderworkerset.x-k8s.io" {
 		return leadersAndWorkers(spec)
+	}
+	if u.GetKind() == "DaemonSet" { // of another group than that of Kubernetes
+		return podTemplates{unclear: []string{"spec.template, which is for one pod on each node"}}, nil
 	}
 	w := &templateWalk{}
 	if suspended, _ := spec["suspend"].(bool); !suspended {
@@ -123,8 +127,15 @@ func (w *templateWalk) add(raw map[string]any, path string, pods int) {
 	w.out.found = append(w.out.found, t)
 }
 
-// copies is how many of its template a map asks for.
+// copies is how many of its template a map asks for: replicas within minReplicas and
+// maxReplicas, each of numOfHosts pods (a group of workers of a RayCluster, ray.io/v1), the
+// smaller of parallelism and completions (a Job), minRunners (an AutoscalingRunnerSet,
+// actions.github.com/v1alpha1), or what annotations of Knative's say that a revision begins
+// with. It is none where the map is suspended.
 func copies(m map[string]any, path string) (int, error) {
+	if suspended, _ := m["suspend"].(bool); suspended {
+		return 0, nil
+	}
 	n := int64(1)
 	if parallelism, set := integer(m["parallelism"]); set {
 		n = parallelism
@@ -132,13 +143,46 @@ func copies(m map[string]any, path string) (int, error) {
 			n = min(n, completions)
 		}
 	}
-	if replicas, set := integer(m["replicas"]); set {
-		n = replicas
+	if _, runners := m["maxRunners"]; runners || m["minRunners"] != nil {
+		n, _ = integer(m["minRunners"])
+	}
+	if scale, told := initialScale(m); told {
+		n = scale
+	}
+	least, bounded := integer(m["minReplicas"])
+	if replicas, set := integer(m["replicas"]); set || bounded {
+		n = max(replicas, least)
+	}
+	if most, set := integer(m["maxReplicas"]); set {
+		n = min(n, most)
+	}
+	if hosts, set := integer(m["numOfHosts"]); set && n > 0 && hosts > 0 {
+		n *= min(hosts, MaxExpandedPods+1)
 	}
 	if n < 0 || n > MaxExpandedPods {
 		return 0, fmt.Errorf("%s.replicas: got %d, allowed: 0 to %d", path, n, MaxExpandedPods)
 	}
 	return int(n), nil
+}
+
+// initialScale is how many pods a revision of Knative's has at first by the annotations of
+// its template, and whether they say so.
+func initialScale(m map[string]any) (pods int64, told bool) {
+	scale := func(keys ...string) (int64, bool) {
+		for _, key := range keys {
+			text, _, _ := unstructured.NestedString(m, "template", "metadata", "annotations", "autoscaling.knative.dev/"+key)
+			if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+				return n, true
+			}
+		}
+		return 0, false
+	}
+	least, bounded := scale("min-scale", "minScale")
+	first, begun := scale("initial-scale", "initialScale")
+	if !begun {
+		first = 1
+	}
+	return max(least, first), bounded || begun
 }
 
 // integer reads a whole number of a document.

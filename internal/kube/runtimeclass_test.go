@@ -87,6 +87,8 @@ func TestPodsThatCannotBeCountedAreAProblem(t *testing.T) {
 		"replicas without a template": `{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: k8s}, spec: {replicas: 2}}`,
 		"a template of another name": `{apiVersion: example.com/v1, kind: Group, metadata: {name: l},
   spec: {replicas: 2, groupTemplate: {size: 4, workerTemplate: {spec: {containers: [{name: c}]}}}}}`,
+		"a DaemonSet of another group": `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, metadata: {name: d},
+  spec: {template: {spec: {containers: [{name: c}]}}}}`,
 		"a LeaderWorkerSet without a template": `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l},
   spec: {replicas: 2, leaderWorkerTemplate: {size: 4}}}`,
 	} {
