@@ -201,8 +201,8 @@ func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, opt
 	return s
 }
 
-// hostGroup returns the group of a counter of hosts: all nodes that exist and count, also
-// those that are leaving, as long as the scheduler sees them.
+// hostGroup returns the group of a counter of hosts: all nodes that the scheduler sees and
+// that count, also those that are leaving.
 func (c *compiler) hostGroup(counter int, at *countedPlaces) int {
 	if len(c.t.space.Problem.Nodes) == 0 {
 		return -1
@@ -213,7 +213,7 @@ func (c *compiler) hostGroup(counter int, at *countedPlaces) int {
 	list, known := c.hosts[at.filter]
 	if !known {
 		for n := range c.t.space.Problem.Nodes {
-			if at.nodes == nil || at.nodes.Has(n) {
+			if c.t.exists(n) && (at.nodes == nil || at.nodes.Has(n)) {
 				list = append(list, int32(n))
 			}
 		}

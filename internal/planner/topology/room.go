@@ -115,7 +115,7 @@ func (c *Counts) Minimum(s *Spread) int32 {
 // node that exists takes pods now, beside the nodes that exist. On one that has yet to
 // start they count from zero: others may start before it, and are empty.
 func (c *Counts) least(s *Spread, p Place) int32 {
-	if s.Key == Host && !c.t.exists(p) {
+	if s.Key == Host && (p.Node < 0 || !c.t.exists(p.Node)) {
 		return 0
 	}
 	return c.Minimum(s)

@@ -95,10 +95,8 @@ func (t *Topology) Domain(key int, p Place) int32 {
 	}
 }
 
-// exists reports whether the place is a node that the scheduler sees already.
-func (t *Topology) exists(p Place) bool {
-	return p.Node >= 0 && t.space.Problem.Nodes[p.Node].State != model.NodeLaunching
-}
+// exists reports whether the scheduler sees a node of the problem already.
+func (t *Topology) exists(node int) bool { return t.space.Problem.Nodes[node].State != model.NodeLaunching }
 
 // LabelKeys lists the label keys of all counters, ascending. [Host] is left out.
 func (t *Topology) LabelKeys() []int {

@@ -123,12 +123,12 @@ func (t *boundTerm) eligible(s *spot) bool {
 // nodes, those of eligible machines that the plan buys for whomever, and those in
 // which a machine could be bought for the pod. Machines without a zone that could be
 // bought beside some in zones are none to spread over, unless their pool names them. Of
-// hosts they are the nodes of the problem, also those that are leaving.
+// hosts they are the nodes that the scheduler sees, also those that are leaving.
 func (r *replay) domainsFor(t *boundTerm) []string {
 	var out []string
 	if t.key == model.LabelHostname {
 		for n := range r.p.Nodes {
-			if t.eligible(&r.spots[n]) && !t.spread.Share {
+			if r.exists(n) && t.eligible(&r.spots[n]) && !t.spread.Share {
 				out = append(out, r.spots[n].host)
 			}
 		}
