@@ -12,8 +12,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
-// onHosts draws a tiny problem of pods which spread over hosts, beside nodes of all states, some
-// of which are full or tainted.
+// onHosts draws a tiny problem of pods which spread over hosts, now and then over zones, too,
+// beside nodes of all states, some of which are full or tainted.
 func (d *dice) onHosts() *model.Problem {
 	p := &model.Problem{
 		Axes: model.NewAxes(), Policy: model.Policy{Budget: time.Millisecond}, Pools: []model.Pool{{Name: "pool", NodeLimit: -1}},
@@ -23,7 +23,10 @@ func (d *dice) onHosts() *model.Problem {
 	for _, cores := range []int64{2, 4}[:1+d.upTo(1)] {
 		catalog.InstanceTypes = append(catalog.InstanceTypes, model.InstanceType{
 			Name: fmt.Sprint("d", cores), Capacity: model.Resources{cores * 1000, 16 * gi, 100 * gi, 10},
-			Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(0.05 * float64(cores)), Available: true}},
+			Offerings: []model.Offering{
+				{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(0.05 * float64(cores)), Available: true},
+				{Zone: "z2", CapacityType: model.OnDemand, Price: model.USD(0.06 * float64(cores)), Available: true},
+			},
 		})
 	}
 	p.Catalogs = []model.Catalog{catalog}
@@ -32,7 +35,7 @@ func (d *dice) onHosts() *model.Problem {
 		n := model.Node{
 			Name: name, State: pick(d, model.NodeReady, model.NodeReady, model.NodeReady, model.NodeRegistered, model.NodeLaunching, model.NodeLeaving),
 			Allocatable: model.Resources{4000, 16 * gi, 100 * gi, 10},
-			Labels:      map[string]string{model.LabelHostname: name, model.LabelZone: "z1", model.LabelCapacityType: "on-demand"},
+			Labels:      map[string]string{model.LabelHostname: name, model.LabelZone: pick(d, "z1", "z2"), model.LabelCapacityType: "on-demand"},
 			Used:        model.Resources{pick[int64](d, 0, 0, 1000, 2000, 4000), 0, 0, 2},
 		}
 		if d.once(6) {
@@ -50,6 +53,11 @@ func (d *dice) onHosts() *model.Problem {
 			TopologyKey: model.LabelHostname, MaxSkew: int32(1 + d.upTo(1)), MinDomains: int32(d.upTo(3)), Hard: true, HonorTaints: d.once(2),
 			Selector: &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{pick(d, "a", "a", "b")}}}},
 		}}
+		if d.once(3) {
+			zones := c.Spread[0]
+			zones.TopologyKey, zones.MinDomains = model.LabelZone, int32(d.upTo(2))
+			c.Spread = append(c.Spread, zones)
+		}
 		p.Classes = append(p.Classes, c)
 	}
 	return p

@@ -28,6 +28,8 @@ type tally struct {
 	// total counts over all domains. Pods on places without a domain, or that the
 	// counter does not see, do not count at all.
 	total int
+	// starting is how many of them are on nodes that have yet to start.
+	starting int
 	// byValue counts by domain if the key is a label. Domains beyond its end have no
 	// pods.
 	byValue []int32
@@ -120,11 +122,13 @@ func (c *Counts) AddUndecided(class int, p Place, n int, options feasible.Set) {
 			c.add(at, p, n)
 		case counter.byAffinity:
 			y.total += n
+			y.starting += n
 			if y.undecided == nil {
 				y.undecided = map[int]int32{}
 			}
 			y.undecided[p.ID] += int32(n)
 		default:
+			y.starting += n
 			for _, d := range domains {
 				c.addIn(at, d, n)
 			}
@@ -135,6 +139,9 @@ func (c *Counts) AddUndecided(class int, p Place, n int, options feasible.Set) {
 // add counts n more pods on a place, if the counter counts there.
 func (c *Counts) add(counter int, p Place, n int) {
 	if of := &c.t.counters[counter]; of.sees(p) {
+		if c.t.starts(p) {
+			c.tallies[counter].starting += n
+		}
 		c.addIn(counter, c.t.Domain(of.key, p), n)
 	}
 }

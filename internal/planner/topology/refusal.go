@@ -45,7 +45,7 @@ func (c *Counts) Refusal(r *Rules, p Place) *Refusal {
 // anti-affinity, inverse terms are numbered after those of the class.
 func (c *Counts) refuses(r *Rules, p Place) (model.Reason, int) {
 	for i := range r.Spread {
-		if c.spreadRoom(&r.Spread[i], p) == 0 {
+		if c.spreadRoom(r, &r.Spread[i], p) == 0 {
 			return model.ReasonSpread, i
 		}
 	}
@@ -106,7 +106,7 @@ func (f *figures) spread(s *Spread) *Refusal {
 		out.Have += fmt.Sprintf("and %d in %s, which counts although no NodePool can buy for the pod there", c.Minimum(s), name)
 		out.Fix = f.leaveOut(s, empty) + ", let a NodePool buy there, raise maxSkew, or use ScheduleAnyway."
 	default:
-		out.Have += fmt.Sprintf("fewest elsewhere %d", c.least(s, f.place))
+		out.Have += fmt.Sprintf("fewest elsewhere %d", c.least(f.rules, s, f.place))
 	}
 	return out
 }

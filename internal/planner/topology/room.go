@@ -34,7 +34,7 @@ func (c *Counts) Room(r *Rules, p Place, scope Scope) int {
 	room := NoLimit
 	for i := range r.Spread {
 		if scope.covers(r.Spread[i].Key) {
-			room = min(room, c.spreadRoom(&r.Spread[i], p))
+			room = min(room, c.spreadRoom(r, &r.Spread[i], p))
 		}
 	}
 	if room == 0 {
@@ -54,7 +54,7 @@ func (c *Counts) SpreadRoom(r *Rules, p Place) int {
 	room := NoLimit
 	for i := range r.Spread {
 		if r.Spread[i].Key != Host {
-			room = min(room, c.spreadRoom(&r.Spread[i], p))
+			room = min(room, c.spreadRoom(r, &r.Spread[i], p))
 		}
 	}
 	return room
@@ -81,12 +81,12 @@ func (c *Counts) KeepAdmitting(r *Rules, id int, set feasible.Set) {
 // spreadRoom is the distance from the domain's count to the global minimum plus maxSkew.
 // Pods that their own constraint does not select never raise the count: they enter in
 // any number or not at all.
-func (c *Counts) spreadRoom(s *Spread, p Place) int {
+func (c *Counts) spreadRoom(r *Rules, s *Spread, p Place) int {
 	d := c.t.Domain(s.Key, p)
 	if d < 0 && s.Key != Host {
 		return 0
 	}
-	most := c.least(s, p) + s.MaxSkew
+	most := c.least(r, s, p) + s.MaxSkew
 	count := int32(0) // on a new node that has no identity yet
 	if d >= 0 {
 		count = c.in(s.Counter, d)
@@ -112,13 +112,30 @@ func (c *Counts) Minimum(s *Spread) int32 {
 }
 
 // least is the global minimum as the scheduler will find it when it looks at a place. A
-// node that exists takes pods now, beside the nodes that exist. On one that has yet to
-// start they count from zero: others may start before it, and are empty.
-func (c *Counts) least(s *Spread, p Place) int32 {
-	if s.Key == Host && (p.Node < 0 || !c.t.exists(p.Node)) {
+// node that exists takes pods now, beside the nodes that exist, unless its pods may have to
+// wait for others. On a node that has yet to start they count from zero: others may start
+// before it, and are empty.
+func (c *Counts) least(r *Rules, s *Spread, p Place) int32 {
+	if s.Key == Host && (c.t.starts(p) || c.mayWait(r)) {
 		return 0
 	}
 	return c.Minimum(s)
+}
+
+// mayWait reports whether pods which a rule over labels asks for are on nodes that have yet
+// to start, so that a pod may not come before these do.
+func (c *Counts) mayWait(r *Rules) bool {
+	for i := range r.Spread {
+		if s := &r.Spread[i]; s.Key != Host && c.tallies[s.Counter].starting > 0 {
+			return true
+		}
+	}
+	for i := range r.Affinity {
+		if c.tallies[r.Affinity[i].Counter].starting > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // HighestMinimum is what the minimum of a constraint over hosts can rise to on nodes that

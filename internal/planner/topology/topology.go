@@ -95,6 +95,9 @@ func (t *Topology) Domain(key int, p Place) int32 {
 	}
 }
 
+// starts reports whether the place is a node that has yet to start.
+func (t *Topology) starts(p Place) bool { return p.Node < 0 || !t.exists(p.Node) }
+
 // exists reports whether the scheduler sees a node of the problem already.
 func (t *Topology) exists(node int) bool { return t.space.Problem.Nodes[node].State != model.NodeLaunching }
 

@@ -41,7 +41,7 @@ func (r *replay) anyOrder() bool {
 			}
 			return 0
 		})
-		for _, greedy := range []func(){r.greedy, r.strictGreedy} {
+		for _, greedy := range []func(){r.greedy, r.strictGreedy, r.nodesFirst} {
 			if greedy(); r.left() == 0 {
 				return true
 			}
@@ -95,6 +95,23 @@ func (r *replay) strictGreedy() {
 		r.items = all
 		from = to
 	}
+	r.greedy()
+}
+
+// nodesFirst lets pods in on nodes that exist, as far as they come, before all others.
+func (r *replay) nodesFirst() {
+	all := r.items
+	r.items = nil
+	var others []item
+	for _, it := range all {
+		if r.exists(it.spot) {
+			r.items = append(r.items, it)
+		} else {
+			others = append(others, it)
+		}
+	}
+	r.greedy()
+	r.items = append(r.items, others...)
 	r.greedy()
 }
 

@@ -139,6 +139,9 @@ func (r *replay) record(class, at, n int) {
 			continue
 		}
 		t.total += n
+		if !r.exists(at) {
+			t.starting += n
+		}
 		switch {
 		case t.spread != nil:
 			domains = domains[:1]

@@ -78,10 +78,10 @@ func (r *replay) bansOn(class int) []*boundTerm {
 	return list
 }
 
-// minimum: for a host that does not exist yet, others that are empty may come before it;
-// missing domains are empty.
+// minimum: for a host that does not exist yet, or a pod that may have to wait for one, others
+// that are empty may come before it; missing domains are empty.
 func (r *replay) minimum(t *boundTerm, at int) int {
-	if t.key == model.LabelHostname && !r.exists(at) || len(t.domains) < int(t.spread.MinDomains) || len(t.domains) == 0 {
+	if t.key == model.LabelHostname && (!r.exists(at) || r.mayWait(t.class)) || len(t.domains) < int(t.spread.MinDomains) || len(t.domains) == 0 {
 		return 0
 	}
 	least := r.counts[count{t.id, t.domains[0]}]
@@ -89,6 +89,12 @@ func (r *replay) minimum(t *boundTerm, at int) int {
 		least = min(least, r.counts[count{t.id, d}])
 	}
 	return least
+}
+
+// mayWait: a rule over labels of the class asks for pods on machines that have yet to start.
+func (r *replay) mayWait(class int) bool {
+	starting := func(t *boundTerm) bool { return t.starting > 0 && (t.spread == nil || t.key != model.LabelHostname) }
+	return slices.ContainsFunc(r.spread[class], starting) || slices.ContainsFunc(r.near[class], starting)
 }
 
 // exists: the scheduler sees a node there already.

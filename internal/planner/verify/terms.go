@@ -18,9 +18,11 @@ type boundTerm struct {
 	// id is its index in replay.terms, key its topology key.
 	id  int
 	key string
-	// spread is the constraint of a spread term, and owner the class whose term it is.
+	// spread is the constraint of a spread term, and owner the class whose term it is, with
+	// its index.
 	spread *model.SpreadConstraint
 	owner  *model.PodClass
+	class  int
 	// affinity is the anti-affinity term of a ban.
 	affinity *model.AffinityTerm
 	// selectsPod reports whether the term counts a pod; nil for bans, which count the
@@ -29,8 +31,9 @@ type boundTerm struct {
 	carriedBy  func(class int) bool
 	// attracts says that pods have to be near those that the term counts.
 	attracts bool
-	// total is how many pods it counts in all domains.
-	total int
+	// total is how many pods it counts in all domains, and starting how many of them are on
+	// machines that have yet to start.
+	total, starting int
 	// domains are those over which a spread is even (domainsFor).
 	domains []string
 }
@@ -60,7 +63,7 @@ func (r *replay) bindTerms() {
 				continue
 			}
 			t := r.bind(s.TopologyKey, func(ns string, l map[string]string) bool { return ns == class.Namespace && s.Selector.Matches(l) })
-			t.spread, t.owner = s, class
+			t.spread, t.owner, t.class = s, class, i
 			t.domains = r.domainsFor(t)
 			r.spread[i] = append(r.spread[i], t)
 		}
