@@ -53,7 +53,8 @@ func lasts(reason model.Reason) bool {
 	return !slices.Contains([]model.Reason{
 		model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
 		model.ReasonKeptForWaiting, model.ReasonReceivesPods, model.ReasonNeverConsolidate, model.ReasonNotQuiet, model.ReasonPolicy,
-		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced,
+		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
+		model.ReasonSmallSaving, model.ReasonUnbalanced,
 	}, reason)
 }
 

@@ -112,7 +112,7 @@ func (t *toldNode) keptCommand(kept *model.KeptNode) string {
 		return fmt.Sprintf("kubectl scale nodepool %s --replicas=%d", node.Pool, t.nodesOf(node.Pool)-1)
 	case model.ReasonPoolBudget:
 		return fmt.Sprintf("kubectl get nodepool %s -o jsonpath='{.spec.disruption.budgets}'", node.Pool)
-	case model.ReasonSpotTypes:
+	case model.ReasonSpotTypes, model.ReasonPoolWeight:
 		return "kubectl edit nodepool " + node.Pool
 	default:
 		return keptLook(kept.Reason, node)
@@ -136,6 +136,8 @@ func keptLook(reason model.Reason, node *model.Node) string {
 		return "nap plan --consolidate"
 	case model.ReasonNoPlace:
 		return "nap what-if --without-node " + node.Name
+	case model.ReasonKeepsPreferences:
+		return "nap plan --consolidate --preference-policy Ignore"
 	case model.ReasonSpotToSpot:
 		return "nap plan --consolidate --spot-to-spot"
 	case model.ReasonDoesNotPay:

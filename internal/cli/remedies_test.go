@@ -81,6 +81,8 @@ func keptCommands() map[model.Reason]string {
 		model.ReasonPoolBudget:       "kubectl get nodepool general -o jsonpath='{.spec.disruption.budgets}'",
 		model.ReasonNoPlace:          "nap what-if --without-node general-a -f FILE",
 		model.ReasonNoCheaper:        "",
+		model.ReasonKeepsPreferences: "nap plan --consolidate --preference-policy Ignore -f FILE",
+		model.ReasonPoolWeight:       "kubectl edit nodepool general",
 		model.ReasonSpotToSpot:       "nap plan --consolidate --spot-to-spot -f FILE",
 		model.ReasonSpotTypes:        "kubectl edit nodepool general",
 		model.ReasonDoesNotPay:       "nap plan --consolidate --eviction-price 0 -f FILE",

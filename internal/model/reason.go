@@ -62,6 +62,8 @@ const (
 	ReasonPoolBudget       Reason = "NodePoolBudget"
 	ReasonNoPlace          Reason = "NoPlaceForPods"
 	ReasonNoCheaper        Reason = "NoCheaperSet"
+	ReasonKeepsPreferences Reason = "KeepsPreferences"
+	ReasonPoolWeight       Reason = "NodePoolWeight"
 	ReasonSpotToSpot       Reason = "SpotToSpotDisabled"
 	ReasonSpotTypes        Reason = "SpotToSpotTypes"
 	ReasonDoesNotPay       Reason = "DoesNotPay"
@@ -156,6 +158,10 @@ func Reasons() []ReasonInfo {
 		{ReasonNoPlace, "A pod of the node has no place elsewhere, neither on other nodes nor on a machine that can be bought.",
 			"See what binds the pod: its requests, node rules, spread or affinity."},
 		{ReasonNoCheaper, "No set of other nodes and machines that holds the node's pods is cheaper.", "Nothing: the node is needed."},
+		{ReasonKeepsPreferences, "The node could go only if its pods gave up preferences that hold where they are.",
+			"Let no preference count (--preference-policy Ignore), or take it off the pods."},
+		{ReasonPoolWeight, "The node could go only if its pods went to a NodePool of less weight than they have to.",
+			"Change spec.weight of the NodePools, if the price should decide."},
 		{ReasonSpotToSpot, "A spot node could only be replaced by a cheaper spot node, which is switched off.",
 			"Enable the feature gate SpotToSpotConsolidation."},
 		{ReasonSpotTypes, "Fewer than 15 cheaper spot instance types are left to choose from.", "Allow more instance types in the NodePool."},

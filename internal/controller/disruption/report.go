@@ -55,7 +55,8 @@ func kindOf(reason model.Reason) kind {
 		model.ReasonPodBudgets, model.ReasonWindow, model.ReasonMoveFailed, model.ReasonPodInvalid, model.ReasonNodeLimit:
 		return blocked
 	case model.ReasonNeverConsolidate, model.ReasonPolicy, model.ReasonNoPlace, model.ReasonNoCheaper, model.ReasonSpotToSpot,
-		model.ReasonSpotTypes, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced:
+		model.ReasonSpotTypes, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
+		model.ReasonSmallSaving, model.ReasonUnbalanced:
 		return unconsolidatable
 	default: // the other reasons are no news
 	}

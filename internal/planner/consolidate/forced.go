@@ -264,11 +264,18 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 		b.refuse(nodes, f.later(n, "its pods need no new node"))
 		return
 	}
-	if !placed && !b.eval.Buyer.Buy(state.AnyPrice) {
+	if !placed && !b.eval.Buyer.Buy(state.AnyPrice) && !f.release() {
 		why := unplaceable{b.st}.explain(int(n))
 		b.st.Undo(start)
 		b.refuse(nodes, why)
 		return
 	}
 	b.record(start, reason, nodes)
+}
+
+// release places the unplaced pods, which have no place with the preferences that hold where
+// they are and by the weights of NodePools, without these.
+func (f forcing) release() bool {
+	f.b.st.Unplaced.Release()
+	return f.b.eval.Placer.PlaceAll() || f.b.eval.Buyer.Buy(state.AnyPrice)
 }

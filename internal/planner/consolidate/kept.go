@@ -2,6 +2,7 @@ package consolidate
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
@@ -66,6 +67,10 @@ func (k keeping) explain(n int32) *model.KeptNode {
 		return left.explain(int(n))
 	}
 	cost := b.st.Price() - before
+	b.st.Undo(start)
+	if why := k.held(n, due); why != nil {
+		return why
+	}
 	if cost < node.Price {
 		return compiled.Keep(int(n), model.ReasonSmallSaving, "%s of %s %s on no other node, and the cheapest machines for "+
 			"them cost %s; with that, giving %s back saves %s of %s, and it would have to save %s.",
@@ -73,4 +78,43 @@ func (k keeping) explain(n int32) *model.KeptNode {
 	}
 	return compiled.Keep(int(n), model.ReasonNoCheaper,
 		"%s of %s %s on no other node, and the cheapest machines for them cost %s; %s costs %s.", pods, name, fit, cost, name, node.Price)
+}
+
+// held says that a node would go, and save what is due, if its pods gave up preferences that
+// hold where they are, or went to a lighter NodePool than they may; nil where that is not so.
+// Precondition: the node is not removed.
+func (k keeping) held(n int32, due model.Money) *model.KeptNode {
+	b, node, name := k.b, &k.b.p.Nodes[n], k.b.p.NodeName(int(n))
+	start := b.st.Mark()
+	goes := func(release func()) bool {
+		defer b.st.Undo(start)
+		b.st.Unplaced.Begin()
+		b.eval.Clear(&search.Trial{Remove: []int32{n}})
+		release()
+		return b.eval.Placer.PlaceAll() || b.eval.Buyer.Buy(node.Price-due-1)
+	}
+	switch {
+	case goes(b.st.Unplaced.ReleasePreferences):
+		return compiled.Keep(int(n), model.ReasonKeepsPreferences, "%s could go if %s gave up preferences that hold there.", name, k.preferring(n))
+	case goes(b.st.Unplaced.Release):
+		return compiled.Keep(int(n), model.ReasonPoolWeight, "%s could go if its pods went to a NodePool of less weight than they have to.", name)
+	}
+	return nil
+}
+
+// preferring names the pods of a node of which preferences hold there.
+func (k keeping) preferring(n int32) string {
+	classes, text := 0, ""
+	for _, g := range k.b.p.Nodes[n].Pods {
+		if int(g.Level) >= len(k.b.p.Classes[g.Class].Levels)-1 {
+			continue
+		}
+		if classes++; classes == 1 {
+			text = fmt.Sprintf("%s of %s", compiled.Plural(int(g.Count), "pod"), k.b.p.Owner(g.Class))
+		}
+	}
+	if classes > 1 {
+		text += fmt.Sprintf(" and %s", compiled.Plural(classes-1, "other group"))
+	}
+	return text
 }

@@ -220,6 +220,9 @@ func (r *recheck) block(n int32) *model.KeptNode {
 // consolidation whether it is still worth it.
 func (r *recheck) askPlaces() {
 	r.st.Unplaced.Relist()
+	if r.in.Draining || r.in.Reason != model.DisruptEmpty && r.in.Reason != model.DisruptUnderutilized {
+		r.st.Unplaced.Release() // they go wherever their pods go
+	}
 	for _, n := range r.bought {
 		name, usage := r.p.NodeName(int(n)), &r.p.Input.Usages[n]
 		if !usage.Initialized || !usage.Ready || usage.Disrupting {

@@ -241,7 +241,10 @@ func (s *scenario) readPool(name string, w words) {
 	}
 	s.pools[name] = len(s.fleet.Policies)
 	s.fleet.Policies = append(s.fleet.Policies, policy)
-	pool := model.Pool{Name: name, NodeLimit: -1}
+	pool := model.Pool{Name: name, NodeLimit: -1, Weight: s.number(w.or("weight", "0"))}
+	if w.has("only") {
+		pool.Requirements = model.Requirements{{Key: model.LabelInstanceType, Operator: model.In, Values: strings.Split(w["only"], ",")}}
+	}
 	if w.has("limit") {
 		pool.Limits = []model.Limit{{Axis: model.CPU, Value: int64(1000 * s.float(w["limit"]))}}
 	}
@@ -267,10 +270,15 @@ func (s *scenario) readPods(name string, w words) {
 		if w["spread"] == "node" {
 			over = model.LabelHostname
 		}
-		c.Spread = []model.SpreadConstraint{{TopologyKey: over, MaxSkew: 1, Hard: true, Selector: selector(name), HonorNodeAffinity: true}}
+		c.Spread = []model.SpreadConstraint{{TopologyKey: over, MaxSkew: 1, Hard: !w.has("soft"), Selector: selector(name), HonorNodeAffinity: true}}
 	}
 	if w.has("apart") {
 		c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: selector(name), Namespaces: []string{"default"}}}
+	}
+	if w.has("prefers") {
+		c.NodePreferences = []model.NodePreference{{Weight: 1, Requirements: model.Requirements{
+			{Key: model.LabelZone, Operator: model.In, Values: []string{w["prefers"]}},
+		}}}
 	}
 	if w["pdb"] != "" {
 		for b := range strings.SplitSeq(w["pdb"], ",") {

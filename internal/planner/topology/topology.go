@@ -99,7 +99,9 @@ func (t *Topology) Domain(key int, p Place) int32 {
 func (t *Topology) starts(p Place) bool { return p.Node < 0 || !t.exists(p.Node) }
 
 // exists reports whether the scheduler sees a node of the problem already.
-func (t *Topology) exists(node int) bool { return t.space.Problem.Nodes[node].State != model.NodeLaunching }
+func (t *Topology) exists(node int) bool {
+	return t.space.Problem.Nodes[node].State != model.NodeLaunching
+}
 
 // LabelKeys lists the label keys of all counters, ascending. [Host] is left out.
 func (t *Topology) LabelKeys() []int {

@@ -60,8 +60,13 @@ func (c *Class) LevelOn(node int) int8 {
 	return int8(len(c.Levels) - 1)
 }
 
-// PodGroup is a number of pods of a class.
-type PodGroup struct{ Class, Count int32 }
+// PodGroup is a number of pods of a class on a node.
+type PodGroup struct {
+	Class, Count int32
+	// Level is the first of the class's levels which is so where the pods are: those of
+	// their preferences that hold there are to hold where they move.
+	Level int8
+}
 
 // Node is a node that exists, as something that could be removed.
 type Node struct {

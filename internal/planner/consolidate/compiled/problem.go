@@ -18,6 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // Problem is a disruption problem, compiled.
@@ -72,6 +73,9 @@ type Permitted struct {
 	Listed int
 	// ByClass are the sets by class. Classes with the same levels share one.
 	ByClass []feasible.Set
+	// ByTier are, by class, the parts of its set by the weight of the NodePools, the heaviest
+	// first. It is nil where all NodePools have the same weight.
+	ByTier [][]feasible.Set
 }
 
 // Compile compiles a disruption problem, which it does not change. Classes that are
@@ -93,8 +97,9 @@ func Compile(f *model.DisruptionProblem, catalogs *feasible.Catalogs) *Problem {
 	p.findPermitted()
 	p.findShadowPrices()
 	p.rankClasses()
+	now := p.Prepared.Topology.NewCounts(nil)
 	for n := range p.Planning.Nodes {
-		p.Nodes = append(p.Nodes, p.compileNode(n))
+		p.Nodes = append(p.Nodes, p.compileNode(n, now))
 	}
 	p.sumPools()
 	return p
@@ -183,7 +188,7 @@ func (p *Problem) findPermitted() {
 	for i := range p.Options {
 		at[p.Options[i].Option] = int32(i + 1)
 	}
-	known := map[string]feasible.Set{}
+	known, tiers := map[string]feasible.Set{}, map[string][]feasible.Set{}
 	for i := range p.Classes {
 		var levels []byte
 		for _, l := range p.Classes[i].Levels {
@@ -201,11 +206,33 @@ func (p *Problem) findPermitted() {
 					}
 				}
 			}
-			known[string(levels)] = set
+			known[string(levels)], tiers[string(levels)] = set, p.byTier(set)
 		}
 		p.Permitted.ByClass = append(p.Permitted.ByClass, set)
+		if p.Space.Tiers > 1 {
+			p.Permitted.ByTier = append(p.Permitted.ByTier, tiers[string(levels)])
+		}
 	}
 }
+
+// byTier divides a set of node options by the weight of their NodePools, the heaviest first;
+// nil where all weigh the same.
+func (p *Problem) byTier(set feasible.Set) []feasible.Set {
+	if p.Space.Tiers == 1 {
+		return nil
+	}
+	out := make([]feasible.Set, p.Space.Tiers)
+	for t := range out {
+		out[t] = feasible.NewSet(len(p.Options))
+	}
+	for at := range set.All {
+		out[p.Tier(at)].Add(at)
+	}
+	return out
+}
+
+// Tier numbers the weights of the NodePools of node options from the heaviest, 0.
+func (p *Problem) Tier(at int) int { return p.Space.PoolOf(p.Options[at].Option).Tier }
 
 func (p *Problem) compileOption(o int) NodeOption {
 	_, offering := p.Space.Offering(o)
@@ -268,7 +295,8 @@ func (p *Problem) compileClass(i int) Class {
 	return c
 }
 
-func (p *Problem) compileNode(n int) Node {
+// compileNode compiles node n, with the counts of the pods that run.
+func (p *Problem) compileNode(n int, now *topology.Counts) Node {
 	node := &p.Planning.Nodes[n]
 	out := Node{Price: node.Price, Policy: -1, Spot: node.Labels[model.LabelCapacityType] == string(model.Spot)}
 	if n >= len(p.Input.Usages) {
@@ -281,7 +309,7 @@ func (p *Problem) compileNode(n int) Node {
 			continue
 		}
 		class := p.FirstMovable + cp.Class
-		out.Pods = append(out.Pods, PodGroup{int32(class), int32(len(cp.Pods))})
+		out.Pods = append(out.Pods, PodGroup{int32(class), int32(len(cp.Pods)), p.levelNow(class, n, now)})
 		out.Evictions += len(cp.Pods)
 		out.EvictionUnits += float64(len(cp.Pods)) * p.Classes[class].EvictionUnits
 	}
@@ -289,6 +317,26 @@ func (p *Problem) compileNode(n int) Node {
 		out.EvictionCost = p.EvictionPrice*out.EvictionUnits + float64(usage.ExpectedSaving)
 	}
 	return out
+}
+
+// levelNow is the first level of a class at which a pod of it may be where it is, on a node
+// with the others that run; the last level where there is none.
+func (p *Problem) levelNow(class, node int, now *topology.Counts) int8 {
+	c := &p.Classes[class]
+	last := int8(max(0, len(c.Levels)-1))
+	if last == 0 {
+		return 0
+	}
+	at := topology.Place{ID: node, Node: node, Option: -1}
+	now.Add(class, at, -1)
+	defer now.Add(class, at, 1)
+	for l := range last {
+		level := &c.Levels[l]
+		if level.Nodes.Has(node) && now.Room(level.Rules, at, topology.Everything) > 0 {
+			return l
+		}
+	}
+	return last
 }
 
 func (p *Problem) sumPools() {

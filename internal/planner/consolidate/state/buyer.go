@@ -27,6 +27,8 @@ type Buyer struct {
 	permitted  feasible.Set
 	// buyers are the listed unplaced classes by option, while several nodes are bought.
 	buyers buyers
+	// tiers are, by class, what State.tier is for the listed ones; see [Buyer.weigh].
+	tiers []int8
 }
 
 // buyers are lists of classes by option.
@@ -117,7 +119,7 @@ func (b *Buyer) buyOne(budget model.Money) bool {
 	}
 	for at := range b.worthLooking(true, budget) {
 		o := &s.Problem.Options[at]
-		if !feasible.Fits(b.load, o.Net) || !b.mayBuy(o) || !b.allPermit(o.Option) {
+		if !feasible.Fits(b.load, o.Net) || !b.mayBuy(o) || !b.allPermit(at) {
 			continue
 		}
 		start := s.Mark()
@@ -136,6 +138,7 @@ func (b *Buyer) buyOne(budget model.Money) bool {
 func (b *Buyer) worthLooking(all bool, most model.Money) func(yield func(at int) bool) {
 	p := b.st.Problem
 	b.permit(all)
+	b.weigh()
 	return func(yield func(at int) bool) {
 		for at := range b.permitted.All {
 			if p.Options[at].Price > most || !yield(at) {
@@ -172,14 +175,41 @@ func (b *Buyer) permit(all bool) {
 	}
 }
 
-// allPermit reports whether all listed unplaced pods may go to an option of Space.
-func (b *Buyer) allPermit(option int) bool {
+// allPermit reports whether all listed unplaced pods may go to a node option.
+func (b *Buyer) allPermit(at int) bool {
 	for _, class := range b.st.Unplaced.classes {
-		if b.st.Unplaced.count[class] > 0 && b.st.Problem.Classes[class].LevelFor(option) < 0 {
+		if b.st.Unplaced.count[class] > 0 && b.levelFor(class, at) < 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// levelFor is the first level at which listed unplaced pods of a class may go to a node option,
+// by what does not depend on other pods, or -1.
+func (b *Buyer) levelFor(class int32, at int) int {
+	p := b.st.Problem
+	level := p.Classes[class].LevelFor(p.Options[at].Option)
+	if level < 0 || !b.st.Unplaced.Allows(class, level) || len(b.tiers) > 0 && p.Tier(at) > int(b.tiers[class]) {
+		return -1
+	}
+	return level
+}
+
+// weigh notes how light the NodePools may be of which nodes are bought for each listed class.
+// It is called before options are looked at, since what is left of limits decides.
+func (b *Buyer) weigh() {
+	if len(b.st.Problem.Permitted.ByTier) == 0 {
+		return
+	}
+	if b.tiers == nil {
+		b.tiers = make([]int8, len(b.st.Problem.Classes))
+	}
+	for _, class := range b.st.Unplaced.classes {
+		if b.st.Unplaced.count[class] > 0 {
+			b.tiers[class] = int8(min(math.MaxInt8, b.st.tier(class)))
+		}
+	}
 }
 
 // Fill puts the listed unplaced pods on a new node, as many as it holds, and reports
@@ -190,8 +220,11 @@ func (b *Buyer) Fill(i int32) bool {
 	some := false
 	for _, class := range s.Unplaced.classes {
 		c := &s.Problem.Classes[class]
+		if s.Unplaced.count[class] > 0 && s.tooLight(class, i) {
+			continue
+		}
 		for level := 0; level < len(c.Levels) && s.Unplaced.count[class] > 0; level++ {
-			if !c.Levels[level].Options.Has(option) {
+			if !c.Levels[level].Options.Has(option) || !s.Unplaced.Allows(class, level) {
 				continue
 			}
 			n := s.Bins.CountFitting(c, i, s.Unplaced.count[class])
@@ -268,12 +301,12 @@ func (b *Buyer) appraise(at int) float64 {
 	sum := 0.0
 	if at < s.Problem.Permitted.Listed {
 		for cell := b.buyers.head[at]; cell > 0; cell = b.buyers.cells[cell-1].next {
-			sum += b.fillRoom(b.buyers.cells[cell-1].class, o.Option)
+			sum += b.fillRoom(b.buyers.cells[cell-1].class, at)
 		}
 		return sum
 	}
 	for _, class := range s.Unplaced.classes {
-		sum += b.fillRoom(class, o.Option)
+		sum += b.fillRoom(class, at)
 	}
 	return sum
 }
@@ -287,7 +320,7 @@ func (b *Buyer) fillRoom(class int32, option int) float64 {
 		return 0
 	}
 	c := &s.Problem.Classes[class]
-	level := c.LevelFor(option)
+	level := b.levelFor(class, option)
 	if level < 0 {
 		return 0
 	}
@@ -297,7 +330,7 @@ func (b *Buyer) fillRoom(class int32, option int) float64 {
 		}
 	}
 	if n > 0 && !c.Plain {
-		at := topology.Place{ID: s.Bins.Len(), Node: -1, Option: option}
+		at := topology.Place{ID: s.Bins.Len(), Node: -1, Option: s.Problem.Options[option].Option}
 		n = min(n, int64(s.Counts.Room(c.Levels[level].Rules, at, topology.Everything)))
 	}
 	if n == 0 {

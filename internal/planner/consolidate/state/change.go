@@ -115,7 +115,7 @@ func (s *State) unlift(c *Change) {
 func (s *State) takeOff(i int32) {
 	for _, r := range s.Bins.At(i).Pods {
 		s.countPods(r.Class, i, -r.Count)
-		s.Unplaced.add(r.Class, r.Count)
+		s.Unplaced.add(r.Class, r.Count, r.Level)
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *State) Remove(i int32) {
 	if s.Bins.IsNode(i) {
 		for _, g := range s.Problem.Nodes[i].Pods {
 			s.countPods(g.Class, i, -g.Count)
-			s.Unplaced.add(g.Class, g.Count)
+			s.Unplaced.add(g.Class, g.Count, g.Level)
 		}
 	}
 	s.takeOff(i)

@@ -41,8 +41,8 @@ func (p Placer) PlaceInOrder() bool {
 func (p Placer) placeClass(class int32) {
 	s, c := p.st, &p.st.Problem.Classes[class]
 	for level := range c.Levels {
-		for s.Unplaced.count[class] > 0 {
-			i := p.bestBin(c, level)
+		for s.Unplaced.count[class] > 0 && s.Unplaced.Allows(class, level) {
+			i := p.bestBin(class, level)
 			if i < 0 {
 				break
 			}
@@ -57,10 +57,10 @@ func (p Placer) placeClass(class int32) {
 
 // bestBin returns the bin for the next pods of a class: the tightest of the first few
 // which take one, or -1.
-func (p Placer) bestBin(c *compiled.Class, level int) int32 {
+func (p Placer) bestBin(class int32, level int) int32 {
 	best, found := int32(-1), 0
 	least := math.Inf(1)
-	x, bins := p.st.Index, p.st.Bins
+	x, bins, c := p.st.Index, p.st.Bins, &p.st.Problem.Classes[class]
 	for turn := range x.blocks() {
 		k := x.turn(turn)
 		if x.isFull(c.FirstLevel+int32(level), k) || !feasible.Fits(c.Size, x.peak(k)) {
@@ -72,7 +72,7 @@ func (p Placer) bestBin(c *compiled.Class, level int) int32 {
 				continue
 			}
 			room = true
-			if !c.Plain && !p.suits(c, level, i) {
+			if !c.Plain && !p.suits(c, level, i) || p.st.tooLight(class, i) {
 				continue
 			}
 			if slack := feasible.Slack(c.Size, bins.Free(i)); slack < least {
@@ -118,6 +118,9 @@ func (p Placer) put(i int32, r Relocated) int32 {
 	n := min(r.Count, s.Unplaced.count[r.Class])
 	n = min(n, s.Bins.CountFitting(c, i, r.Count))
 	done := int32(0)
+	if !s.Unplaced.Allows(r.Class, level) || s.tooLight(r.Class, i) {
+		return 0
+	}
 	for n > 0 && s.Bins.Permits(c, level, i) && (c.Plain || p.suits(c, level, i)) {
 		now := n
 		if !c.Plain {

@@ -117,6 +117,30 @@ func (s *State) TopologyRoom(c *compiled.Class, level int, i int32) int {
 	return s.Counts.Room(c.Levels[level].Rules, s.Bins.Place(i), topology.Everything)
 }
 
+// tier is the weight of the NodePools, as in [compiled.Problem.Tier], on whose new nodes pods of
+// a listed class may go: that of the heaviest which can hold one and has room in limits and
+// quotas, so that nothing is bought of a lighter one because it is cheaper.
+func (s *State) tier(class int32) int {
+	p := s.Problem
+	if len(p.Permitted.ByTier) == 0 || s.Unplaced.anyWeight {
+		return p.Space.Tiers
+	}
+	for t, set := range p.Permitted.ByTier[class] {
+		for at := range set.All {
+			if o := &p.Options[at]; feasible.Fits(p.Classes[class].Size, o.Net) && s.Ledger.Admits(o.Option) {
+				return t
+			}
+		}
+	}
+	return p.Space.Tiers
+}
+
+// tooLight reports whether a bin is a new node of a NodePool that weighs less than the one to
+// which pods of a listed class may go.
+func (s *State) tooLight(class, i int32) bool {
+	return len(s.Problem.Permitted.ByTier) > 0 && !s.Bins.IsNode(i) && s.Problem.Tier(int(s.Bins.At(i).Option)) > s.tier(class)
+}
+
 // countPods tells topology that n more pods of a class are on a bin.
 func (s *State) countPods(class, i, n int32) {
 	if !s.Problem.Classes[class].Plain {

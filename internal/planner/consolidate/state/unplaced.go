@@ -18,16 +18,23 @@ type Unplaced struct {
 	// counts the lists, from 1.
 	listed []uint32
 	round  uint32
+	// last has one entry per class: the last level at which its pods may be placed, so that
+	// they keep the preferences that hold where they come from. It is valid for listed
+	// classes.
+	last []int8
+	// anyLevel says that the listed pods may give up all preferences, anyWeight that they may
+	// go to a NodePool of any weight.
+	anyLevel, anyWeight bool
 }
 
 // newUnplaced is an empty list for so many classes.
 func newUnplaced(classes int) Unplaced {
-	return Unplaced{count: make([]int32, classes), listed: make([]uint32, classes), round: 1}
+	return Unplaced{count: make([]int32, classes), listed: make([]uint32, classes), last: make([]int8, classes), round: 1}
 }
 
 // Begin starts a new list. What is unplaced already stays so, but is not listed.
 func (u *Unplaced) Begin() {
-	u.classes = u.classes[:0]
+	u.classes, u.anyLevel, u.anyWeight = u.classes[:0], false, false
 	if u.round++; u.round == 0 { // it has begun from the start: no old number may match
 		clear(u.listed)
 		u.round = 1
@@ -39,7 +46,7 @@ func (u *Unplaced) Relist() {
 	u.Begin()
 	for class := range u.count {
 		if u.count[class] > 0 {
-			u.list(int32(class))
+			u.list(int32(class), u.last[class])
 		}
 	}
 }
@@ -78,16 +85,33 @@ func (u *Unplaced) Drop() {
 // Await adds pods that are about to be put, without listing their class.
 func (u *Unplaced) Await(class, n int32) { u.count[class] += n }
 
-// add adds pods which need a place.
-func (u *Unplaced) add(class, n int32) {
-	u.list(class)
+// ReleasePreferences lets the listed pods give up all preferences until a new list begins.
+func (u *Unplaced) ReleasePreferences() { u.anyLevel = true }
+
+// Release lets the listed pods give up all preferences, and go to a NodePool of any weight,
+// until a new list begins.
+func (u *Unplaced) Release() { u.anyLevel, u.anyWeight = true, true }
+
+// Allows reports whether pods of a listed class may be placed at a level.
+func (u *Unplaced) Allows(class int32, level int) bool {
+	return u.anyLevel || level <= int(u.last[class])
+}
+
+// add adds pods which need a place, and come from one at a level.
+func (u *Unplaced) add(class, n int32, level int8) {
+	u.list(class, level)
 	u.count[class] += n
 }
 
-// list lists a class that is not listed yet.
-func (u *Unplaced) list(class int32) {
-	if u.listed[class] != u.round {
+// list lists a class that is not listed yet. Of pods that come from several levels all keep to
+// the first of these.
+func (u *Unplaced) list(class int32, level int8) {
+	isNew := u.listed[class] != u.round
+	if isNew {
 		u.listed[class] = u.round
 		u.classes = append(u.classes, class)
+	}
+	if level < u.last[class] || isNew && u.count[class] <= 0 {
+		u.last[class] = level
 	}
 }
