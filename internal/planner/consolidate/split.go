@@ -149,7 +149,7 @@ func (s *splitter) take(at int, class, want int32) int32 {
 }
 
 // parts gathers what belongs together, and deals the assignments to what is left of
-// the nodes' pods.
+// the nodes' pods: places where fewer preferences hold to pods that have fewer now.
 func (s *splitter) parts() []state.SubPlan {
 	index := map[int]int{}
 	var out []state.SubPlan
@@ -167,19 +167,30 @@ func (s *splitter) parts() []state.SubPlan {
 	for _, a := range s.t.Assignments {
 		places[a.Class] = append(places[a.Class], a)
 	}
+	for _, list := range places {
+		slices.SortStableFunc(list, func(x, y state.Assignment) int { return int(y.Level) - int(x.Level) })
+	}
+	type group struct{ at, i int }
+	var groups []group
 	for at, n := range s.t.Nodes {
 		part := of(at)
 		part.Nodes = append(part.Nodes, n)
-		for i, g := range s.p.Nodes[n].Pods {
-			for want := s.left[at][i]; want > 0 && len(places[g.Class]) > 0; {
-				place := &places[g.Class][0]
-				n := min(want, place.Count)
-				part.Assignments = append(part.Assignments,
-					state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
-				want -= n
-				if place.Count -= n; place.Count == 0 {
-					places[g.Class] = places[g.Class][1:]
-				}
+		for i := range s.p.Nodes[n].Pods {
+			groups = append(groups, group{at, i})
+		}
+	}
+	pods := func(g group) *compiled.PodGroup { return &s.p.Nodes[s.t.Nodes[g.at]].Pods[g.i] }
+	slices.SortStableFunc(groups, func(x, y group) int { return int(pods(y).Level) - int(pods(x).Level) })
+	for _, g := range groups {
+		class, part := pods(g).Class, of(g.at)
+		for want := s.left[g.at][g.i]; want > 0 && len(places[class]) > 0; {
+			place := &places[class][0]
+			n := min(want, place.Count)
+			part.Assignments = append(part.Assignments,
+				state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
+			want -= n
+			if place.Count -= n; place.Count == 0 {
+				places[class] = places[class][1:]
 			}
 		}
 	}

@@ -320,7 +320,8 @@ func (p *Problem) compileNode(n int, now *topology.Counts) Node {
 }
 
 // levelNow is the first level of a class at which a pod of it may be where it is, on a node
-// with the others that run; the last level where there is none.
+// with the others that run; the last level where there is none. Where required rules of
+// topology do not hold there by now, none is looked at.
 func (p *Problem) levelNow(class, node int, now *topology.Counts) int8 {
 	c := &p.Classes[class]
 	last := int8(max(0, len(c.Levels)-1))
@@ -330,9 +331,10 @@ func (p *Problem) levelNow(class, node int, now *topology.Counts) int8 {
 	at := topology.Place{ID: node, Node: node, Option: -1}
 	now.Add(class, at, -1)
 	defer now.Add(class, at, 1)
+	holds := func(l int8) bool { return now.Room(c.Levels[l].Rules, at, topology.Everything) > 0 }
+	broken := !holds(last)
 	for l := range last {
-		level := &c.Levels[l]
-		if level.Nodes.Has(node) && now.Room(level.Rules, at, topology.Everything) > 0 {
+		if c.Levels[l].Nodes.Has(node) && (broken || holds(l)) {
 			return l
 		}
 	}
