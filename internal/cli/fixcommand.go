@@ -68,8 +68,12 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 	case model.ReasonUnavailable:
 		return "nap retry " + nearest.InstanceType
 	case model.ReasonQuota:
-		if _, family, err := offline.SizeAndFamily(nearest.InstanceType); err == nil {
-			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"", m.source.Region, family)
+		_, short, err := offline.SizeAndFamily(nearest.InstanceType)
+		if _, named, is := strings.Cut(nearest.Have, " left of quota "); is { // it may be that of the region, or of spot
+			short, err = named, nil
+		}
+		if err == nil {
+			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"", m.source.Region, short)
 		}
 	case model.ReasonLimit:
 		return m.limitCommand(nearest, more)

@@ -112,7 +112,7 @@ func Reasons() []ReasonInfo {
 			"Raise the price in the annotation, or allow cheaper sizes, zones or capacity types."},
 		{ReasonUnavailable, "The cloud is known not to sell the offering at the moment.",
 			"Wait until the time that nap explain offer names, or allow other sizes, zones or capacity types."},
-		{ReasonQuota, "The subscription's quota leaves no room for the machine.", "Ask for more quota, or allow other VM families."},
+		{ReasonQuota, "The subscription's quota leaves no room for the machine.", "Ask for more quota, or allow machines that draw on another one, as other VM families do."},
 		{ReasonReservation, "The capacity reservation is used up.", "Enlarge the reservation, or allow on-demand capacity."},
 		{ReasonLimit, "The NodePool's limit leaves no room for the machine.", "Raise spec.limits of the NodePool."},
 		{ReasonNodeLimit, "The NodePool already has as many nodes as its limit allows.", "Raise spec.limits.nodes of the NodePool."},

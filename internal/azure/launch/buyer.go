@@ -185,10 +185,19 @@ func (b *Buyer) try(ctx context.Context, p *Purchase, c Candidate, t *tries) (Ma
 	b.offerings.MarkUnavailable(failure, c.attempt())
 	for _, use := range c.Offering.Quotas {
 		if use.Quota == failure.Quota() {
-			b.quota.Refused(use)
+			b.quota.Refused(use, figuresOf(failure))
 		}
 	}
 	return Machine{}, false, nil
+}
+
+// figuresOf is what a refusal says of the quota that is used up, nil where it does not.
+func figuresOf(failure *unavailable.Failure) *quota.Line {
+	limit, used, told := failure.Usage()
+	if !told {
+		return nil
+	}
+	return &quota.Line{Name: failure.Quota(), Limit: limit, Used: used}
 }
 
 // existing finds the machine that an earlier call bought.

@@ -24,8 +24,11 @@ import (
 )
 
 const (
-	// refreshEvery is how often Azure is asked.
+	// refreshEvery is how often Azure is asked, and refreshSoon how often while it has refused
+	// machines within shortFor: the quota may be raised soon.
 	refreshEvery = 10 * time.Minute
+	refreshSoon  = time.Minute
+	shortFor     = time.Hour
 	// staleAfter is when old figures are worse than none: without figures every
 	// purchase is tried, and Azure's refusal decides.
 	staleAfter = 15 * time.Minute
@@ -54,6 +57,7 @@ type Tracker struct {
 	mu           sync.Mutex
 	lines        map[string]Line // by lower-case name
 	fetched      time.Time
+	refused      time.Time // when Azure last refused a machine
 	stale        bool
 	reservations map[string]reservation
 	inFlight     map[string]int64 // by lower-case name
@@ -143,17 +147,34 @@ func (t *Tracker) Release(machine string) {
 
 // Refused says that Azure has refused a machine, whose reservation is released, since a
 // quota has less left than the machine takes. Until Azure gives new figures no more than
-// that counts as left.
-func (t *Tracker) Refused(use model.QuotaUse) {
+// that counts as left. The refusal may say the limit and how much of it is used, machines on
+// their way included; told is nil where it does not.
+func (t *Tracker) Refused(use model.QuotaUse, told *Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.refused = t.now()
 	name := strings.ToLower(use.Quota)
 	l, known := t.lines[name]
-	if used := l.Limit - t.inFlight[name] - use.Amount + 1; known && used > l.Used {
-		l.Used = used
+	if !known {
+		return
+	}
+	before := l
+	if told != nil {
+		l.Limit, l.Used = told.Limit, max(0, told.Used-t.inFlight[name])
+	}
+	l.Used = max(l.Used, l.Limit-t.inFlight[name]-use.Amount+1)
+	if l != before {
 		t.lines[name] = l
 		t.revision++
 	}
+}
+
+// due reports whether Azure is to be asked again.
+func (t *Tracker) due() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	age, short := t.now().Sub(t.fetched), !t.refused.IsZero() && t.now().Sub(t.refused) < shortFor
+	return age >= refreshEvery || short && age >= refreshSoon
 }
 
 // drop forgets a reservation. The caller holds mu.
@@ -254,13 +275,16 @@ func (t *Tracker) Refresh(ctx context.Context, client *armcompute.UsageClient, r
 // Run refreshes the figures until the context ends. A failed refresh keeps the
 // old ones, and is tried again at the next turn.
 func (t *Tracker) Run(ctx context.Context, client *armcompute.UsageClient, region string, log *slog.Logger) {
-	ticker := time.NewTicker(refreshEvery)
+	ticker := time.NewTicker(refreshSoon / 2)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			if !t.due() {
+				continue
+			}
 			if err := t.Refresh(ctx, client, region); err != nil && ctx.Err() == nil {
 				log.Warn("quota refresh failed", "error", err)
 			}

@@ -111,11 +111,41 @@ func TestRefusedQuotaHasLessLeft(t *testing.T) {
 	tr := NewTracker(time.Now)
 	tr.Set([]Line{{Name: "cores", Limit: 100, Used: 10}}, time.Now())
 	tr.Reserve("other", []model.QuotaUse{{Quota: "cores", Amount: 20}})
-	tr.Refused(model.QuotaUse{Quota: "Cores", Amount: 8})
+	tr.Refused(model.QuotaUse{Quota: "Cores", Amount: 8}, nil)
 	left(t, tr, "cores", 7)
-	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 16})
+	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 16}, nil)
 	left(t, tr, "cores", 7)
-	tr.Refused(model.QuotaUse{Quota: "unknown", Amount: 16})
+	tr.Refused(model.QuotaUse{Quota: "unknown", Amount: 16}, nil)
+	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 16}, &Line{Limit: 60, Used: 52})
+	left(t, tr, "cores", 8)
+	if l := tr.Lines()[0]; l.Limit != 60 || l.Used != 32 || l.InFlight != 20 {
+		t.Errorf("the line is %+v, want what the refusal says", l)
+	}
+	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 4}, &Line{Limit: 60, Used: 10}) // it does not fit all the same
+	left(t, tr, "cores", 3)
 	tr.Set([]Line{{Name: "cores", Limit: 100, Used: 10}}, time.Now())
 	left(t, tr, "cores", 70)
+}
+
+// While machines are refused the figures are read more often, since the quota may be raised.
+func TestFiguresAreReadSoonAfterARefusal(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	tr := NewTracker(func() time.Time { return now })
+	tr.Set(nil, now)
+	after := func(d time.Duration, want bool) {
+		t.Helper()
+		if now = now.Add(d); tr.due() != want {
+			t.Errorf("due %s later: %v", d, tr.due())
+		}
+	}
+	after(9*time.Minute, false)
+	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 2}, nil)
+	after(0, true)
+	tr.Set(nil, now)
+	after(50*time.Second, false)
+	after(10*time.Second, true)
+	now = now.Add(shortFor)
+	tr.Set(nil, now)
+	after(time.Minute, false)
+	after(9*time.Minute, true)
 }

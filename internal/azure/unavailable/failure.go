@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -67,6 +69,21 @@ func (f *Failure) Quota() string {
 		return ""
 	}
 	return f.refusal.Quota
+}
+
+// figures finds what a refusal for want of quota says of it, as Azure writes it.
+var figures = regexp.MustCompile(`Current Limit: (\d+), Current Usage: (\d+)`)
+
+// Usage is the limit of the quota that is used up and how much of it is used, in vCPUs, where
+// Azure's message says both.
+func (f *Failure) Usage() (limit, used int64, told bool) {
+	found := figures.FindStringSubmatch(f.Message)
+	if f.Quota() == "" || found == nil {
+		return 0, 0, false
+	}
+	limit, limitErr := strconv.ParseInt(found[1], 10, 64)
+	used, usedErr := strconv.ParseInt(found[2], 10, 64)
+	return limit, used, limitErr == nil && usedErr == nil
 }
 
 // Reason is the reason of the NodeClaim's Launched condition, in the words that

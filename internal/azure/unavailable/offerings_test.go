@@ -206,3 +206,19 @@ func TestTrap19AllocationFailureBlocksLargerSizesBriefly(t *testing.T) {
 		t.Errorf("larger sizes stay blocked for %s", siblingTTL)
 	}
 }
+
+func TestRefusalTellsTheUsageOfItsQuota(t *testing.T) {
+	for message, want := range map[string][2]int64{
+		"Operation could not be completed as it results in exceeding approved Total Regional Cores quota. Additional details - " +
+			"Deployment Model: Resource Manager, Location: eastus, Current Limit: 20, Current Usage: 18, Additional Required: 4.": {20, 18},
+		"exceeding approved Total Regional Cores quota. Current Limit: 20": {-1, -1},
+	} {
+		limit, used, told := NewFailure("OperationNotAllowed", message, nil).Usage()
+		if told != (want[0] >= 0) || told && (limit != want[0] || used != want[1]) {
+			t.Errorf("%q: limit %d, used %d, told %v", message, limit, used, told)
+		}
+	}
+	if _, _, told := NewFailure("AllocationFailed", "Current Limit: 20, Current Usage: 18", nil).Usage(); told {
+		t.Error("a refusal that is not about quota tells a usage")
+	}
+}
