@@ -40,16 +40,23 @@ func newPodBudgets(records map[objectKey]*Budget) *podBudgets {
 // block reports whether a pod can never be evicted: its budget allows no
 // disruption ever, or more than one budget selects it, which Kubernetes refuses.
 func (b *podBudgets) block(p *Pod) bool {
-	matching := 0
+	asked := b.asked(p)
+	return len(asked) > 1 || len(asked) == 1 && asked[0].Blocking
+}
+
+// asked are the budgets which the eviction API asks about a pod. It refuses a pod of several
+// before it asks any of them, so that one which frees pods that are not ready does so only alone.
+func (b *podBudgets) asked(p *Pod) []*Budget {
+	var out []*Budget
 	for _, record := range b.byNamespace[p.Ref.Namespace] {
 		if record.Selector.Matches(p.Labels.Values) {
-			if record.Blocking {
-				return true
-			}
-			matching++
+			out = append(out, record)
 		}
 	}
-	return matching > 1
+	if len(out) == 1 && out[0].FreesUnready && p.Unready {
+		return nil
+	}
+	return out
 }
 
 // of returns the budgets that an eviction of the pod counts against, as indices
@@ -63,10 +70,7 @@ func (b *podBudgets) of(p *Pod) []int {
 	if known {
 		return out
 	}
-	for _, record := range b.byNamespace[p.Ref.Namespace] {
-		if record.FreesUnready && p.Unready || !record.Selector.Matches(p.Labels.Values) {
-			continue
-		}
+	for _, record := range b.asked(p) {
 		i, listed := b.index[record]
 		if !listed {
 			i = len(b.listed)

@@ -19,42 +19,70 @@ func budgetsOf(records ...*Budget) *podBudgets {
 
 func TestBudgetsBlockAPodForGood(t *testing.T) {
 	everything := &model.Selector{}
-	web := &Pod{Ref: model.PodRef{Namespace: "default", Name: "web"}, Labels: &Labels{}}
+	budget := func(name string) *Budget { return &Budget{Namespace: "default", Name: name, Selector: everything} }
+	never := &Budget{Namespace: "default", Name: "a", Selector: everything, Blocking: true}
+	frees := &Budget{Namespace: "default", Name: "a", Selector: everything, Blocking: true, FreesUnready: true}
 	for name, c := range map[string]struct {
+		pod     Pod
 		budgets []*Budget
 		want    bool
 	}{
-		"no budget":                {nil, false},
-		"one that allows none now": {[]*Budget{{Namespace: "default", Name: "a", Selector: everything}}, false},
-		"one that never allows any": {
-			[]*Budget{{Namespace: "default", Name: "a", Selector: everything, Blocking: true}}, true,
-		},
-		"two": {
-			[]*Budget{{Namespace: "default", Name: "a", Selector: everything}, {Namespace: "default", Name: "b", Selector: everything}}, true,
-		},
-		"one of another namespace": {[]*Budget{{Namespace: "other", Name: "a", Selector: everything, Blocking: true}}, false},
+		"no budget":                 {Pod{}, nil, false},
+		"one that allows none now":  {Pod{}, []*Budget{budget("a")}, false},
+		"one that never allows any": {Pod{}, []*Budget{never}, true},
+		"two":                       {Pod{}, []*Budget{budget("a"), budget("b")}, true},
+		"one of another namespace":  {Pod{}, []*Budget{{Namespace: "other", Name: "a", Selector: everything, Blocking: true}}, false},
+		"one that frees it":         {Pod{Unready: true}, []*Budget{frees}, false},
+		"one that would free it":    {Pod{}, []*Budget{frees}, true},
+		"one that frees it, of two": {Pod{Unready: true}, []*Budget{frees, budget("b")}, true},
 	} {
-		if got := budgetsOf(c.budgets...).block(web); got != c.want {
+		web := c.pod
+		web.Ref, web.Labels, web.Spec = model.PodRef{Namespace: "default", Name: "web"}, &Labels{}, &PodSpec{}
+		if got := budgetsOf(c.budgets...).block(&web); got != c.want {
 			t.Errorf("%s: blocks %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 func TestBudgetsAreListedOnceByFirstUse(t *testing.T) {
-	everything := &model.Selector{}
+	everything, web := &model.Selector{}, &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{"web"}}}}
 	b := budgetsOf(
 		&Budget{Namespace: "default", Name: "b", Selector: everything, Allowed: 2},
-		&Budget{Namespace: "default", Name: "a", Selector: everything, FreesUnready: true},
+		&Budget{Namespace: "default", Name: "a", Selector: web},
 		&Budget{Namespace: "unused", Name: "c", Selector: everything},
 	)
-	labels := &Labels{}
-	unready := b.of(&Pod{Ref: model.PodRef{Namespace: "default", Name: "sick"}, Labels: labels, Unready: true})
-	ready := b.of(&Pod{Ref: model.PodRef{Namespace: "default", Name: "well"}, Labels: labels})
-	if diff := cmp.Diff([][]int{{0}, {1, 0}}, [][]int{unready, ready}); diff != "" {
+	of := func(app string) []int {
+		labels := &Labels{Values: map[string]string{"app": app}}
+		return b.of(&Pod{Ref: model.PodRef{Namespace: "default", Name: app}, Labels: labels, Spec: &PodSpec{}})
+	}
+	if diff := cmp.Diff([][]int{{0}, {1, 0}}, [][]int{of("api"), of("web")}); diff != "" {
 		t.Errorf("indices differ (-want +got):\n%s", diff)
 	}
 	want := []model.PodBudget{{Namespace: "default", Name: "b", Allowed: 2}, {Namespace: "default", Name: "a"}}
 	if diff := cmp.Diff(want, b.listed); diff != "" {
 		t.Errorf("the list differs (-want +got):\n%s", diff)
+	}
+}
+
+// The eviction API refuses a pod of two budgets before it asks whether one of them frees it.
+func TestBudgetFreesUnreadyPodsOfNoOther(t *testing.T) {
+	labels := &Labels{}
+	pod := func(unready bool) *Pod {
+		return &Pod{Ref: model.PodRef{Namespace: "default", Name: "web"}, Labels: labels, Spec: &PodSpec{}, Unready: unready}
+	}
+	frees := &Budget{Namespace: "default", Name: "a", Selector: &model.Selector{}, FreesUnready: true}
+	other := &Budget{Namespace: "default", Name: "b", Selector: &model.Selector{}, Allowed: 1}
+	for name, c := range map[string]struct {
+		budgets        []*Budget
+		unready, ready int // how many budgets are asked
+	}{
+		"alone":      {[]*Budget{frees}, 0, 1},
+		"of two":     {[]*Budget{frees, other}, 2, 2},
+		"of no kind": {[]*Budget{other}, 1, 1},
+	} {
+		b := budgetsOf(c.budgets...)
+		if unready, ready := len(b.of(pod(true))), len(b.of(pod(false))); unready != c.unready || ready != c.ready {
+			t.Errorf("%s: %d budgets for a pod that is not ready and %d for one that is, want %d and %d", name, unready, ready, c.unready, c.ready)
+		}
 	}
 }
