@@ -40,6 +40,9 @@ func newPodBudgets(records map[objectKey]*Budget) *podBudgets {
 // block reports whether a pod can never be evicted: its budget allows no
 // disruption ever, or more than one budget selects it, which Kubernetes refuses.
 func (b *podBudgets) block(p *Pod) bool {
+	if len(b.byNamespace[p.Ref.Namespace]) == 0 || !awaitsDrain(p) {
+		return false
+	}
 	asked := b.asked(p)
 	return len(asked) > 1 || len(asked) == 1 && asked[0].Blocking
 }
@@ -60,10 +63,14 @@ func (b *podBudgets) asked(p *Pod) []*Budget {
 }
 
 // of returns the budgets that an eviction of the pod counts against, as indices
-// into listed, ordered by name. Callers must not change the result.
+// into listed, ordered by name. Pods that a drain does not evict have none. Callers must not
+// change the result.
 func (b *podBudgets) of(p *Pod) []int {
 	if p.Buffer != "" {
 		return nil // there is no pod to evict
+	}
+	if len(b.byNamespace[p.Ref.Namespace]) == 0 || !awaitsDrain(p) {
+		return nil
 	}
 	key := budgetKey{p.Ref.Namespace, p.Labels, p.Unready}
 	out, known := b.known[key]

@@ -22,6 +22,7 @@ func TestBudgetsBlockAPodForGood(t *testing.T) {
 	budget := func(name string) *Budget { return &Budget{Namespace: "default", Name: name, Selector: everything} }
 	never := &Budget{Namespace: "default", Name: "a", Selector: everything, Blocking: true}
 	frees := &Budget{Namespace: "default", Name: "a", Selector: everything, Blocking: true, FreesUnready: true}
+	stays := &PodSpec{PodRules: model.PodRules{Tolerations: []model.Toleration{{Exists: true}}}}
 	for name, c := range map[string]struct {
 		pod     Pod
 		budgets []*Budget
@@ -35,9 +36,14 @@ func TestBudgetsBlockAPodForGood(t *testing.T) {
 		"one that frees it":         {Pod{Unready: true}, []*Budget{frees}, false},
 		"one that would free it":    {Pod{}, []*Budget{frees}, true},
 		"one that frees it, of two": {Pod{Unready: true}, []*Budget{frees, budget("b")}, true},
+		"pod that no drain evicts":  {Pod{Spec: stays}, []*Budget{never, budget("b")}, false},
+		"pod that leaves already":   {Pod{Terminating: true}, []*Budget{never}, false},
 	} {
 		web := c.pod
-		web.Ref, web.Labels, web.Spec = model.PodRef{Namespace: "default", Name: "web"}, &Labels{}, &PodSpec{}
+		web.Ref, web.Labels = model.PodRef{Namespace: "default", Name: "web"}, &Labels{}
+		if web.Spec == nil {
+			web.Spec = &PodSpec{}
+		}
 		if got := budgetsOf(c.budgets...).block(&web); got != c.want {
 			t.Errorf("%s: blocks %v, want %v", name, got, c.want)
 		}
@@ -83,6 +89,32 @@ func TestBudgetFreesUnreadyPodsOfNoOther(t *testing.T) {
 		b := budgetsOf(c.budgets...)
 		if unready, ready := len(b.of(pod(true))), len(b.of(pod(false))); unready != c.unready || ready != c.ready {
 			t.Errorf("%s: %d budgets for a pod that is not ready and %d for one that is, want %d and %d", name, unready, ready, c.unready, c.ready)
+		}
+	}
+}
+
+// A drain evicts neither pods that tolerate the taint of the node nor those that go already, so
+// no budget is asked about them.
+func TestPodsThatNoDrainEvictsHaveNoBudgets(t *testing.T) {
+	b := budgetsOf(&Budget{Namespace: "default", Name: "a", Selector: &model.Selector{}, Blocking: true})
+	labels := &Labels{} // the answer for one pod is not that for others with its labels
+	tolerates := func(t model.Toleration) *PodSpec {
+		return &PodSpec{PodRules: model.PodRules{Tolerations: []model.Toleration{t}}}
+	}
+	for name, c := range map[string]struct {
+		pod  Pod
+		want int
+	}{
+		"evicted":                          {Pod{Spec: &PodSpec{}}, 1},
+		"tolerates everything":             {Pod{Spec: tolerates(model.Toleration{Exists: true})}, 0},
+		"tolerates the taint":              {Pod{Spec: tolerates(model.Toleration{Key: "karpenter.sh/disrupted", Exists: true})}, 0},
+		"tolerates it for NoExecute alone": {Pod{Spec: tolerates(model.Toleration{Exists: true, Effect: model.NoExecute})}, 1},
+		"leaves already":                   {Pod{Spec: &PodSpec{}, Terminating: true}, 0},
+		"static":                           {Pod{Spec: &PodSpec{}, Static: true}, 0},
+	} {
+		c.pod.Ref, c.pod.Labels = model.PodRef{Namespace: "default", Name: "web"}, labels
+		if got := len(b.of(&c.pod)); got != c.want {
+			t.Errorf("%s: %d budgets, want %d", name, got, c.want)
 		}
 	}
 }
