@@ -85,7 +85,6 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 	d := &model.DisruptionProblem{
 		Problem:         a.problem(pending, w),
 		Movable:         movable.classes(w),
-		Budgets:         a.budgets.listed,
 		Terms:           opts.Terms,
 		ConsolidateFrom: opts.ConsolidateFrom,
 		Now:             opts.Now,
@@ -100,9 +99,10 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 			count.TerminateFirst = opts.TerminateFirst
 		}
 	}
-	usages := newUsageWriter(&opts, lifecycle, movable, d.Policies)
+	usages := newUsageWriter(&opts, lifecycle, movable, a.budgets, d.Policies)
 	for _, n := range a.nodes.list {
 		d.Usages = append(d.Usages, usages.write(n))
 	}
+	d.Budgets = a.budgets.listed // those that pods have asked for by now
 	return &DisruptionInput{Input: a.input(d.Problem), Disruption: d}, nil
 }

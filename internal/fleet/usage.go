@@ -156,12 +156,15 @@ type usageWriter struct {
 	lifecycle *nodeLifecycle
 	// movable has its place filled in.
 	movable *movablePods
+	budgets *podBudgets
 	// policies index DisruptionProblem.Policies by the name of the NodePool.
 	policies map[string]int
 }
 
-func newUsageWriter(opts *DisruptionOptions, l *nodeLifecycle, movable *movablePods, policies []model.DisruptionPolicy) *usageWriter {
-	w := &usageWriter{opts: opts, lifecycle: l, movable: movable, policies: make(map[string]int, len(policies))}
+func newUsageWriter(
+	opts *DisruptionOptions, l *nodeLifecycle, movable *movablePods, budgets *podBudgets, policies []model.DisruptionPolicy,
+) *usageWriter {
+	w := &usageWriter{opts: opts, lifecycle: l, movable: movable, budgets: budgets, policies: make(map[string]int, len(policies))}
 	for i := range policies {
 		w.policies[policies[i].Pool] = i
 	}
@@ -184,7 +187,7 @@ func (w *usageWriter) write(n *stateNode) model.NodeUsage {
 		w.addClaim(&u, n)
 	}
 	w.addMovable(&u, n)
-	u.DoNotDisruptPods = w.doNotDisrupt(n)
+	u.DoNotDisruptPods, u.DaemonPods = w.doNotDisrupt(n), w.daemonPods(n)
 	return u
 }
 
@@ -282,5 +285,21 @@ func (w *usageWriter) doNotDisrupt(n *stateNode) []model.DoNotDisruptPod {
 		}
 	}
 	slices.SortFunc(out, func(x, y model.DoNotDisruptPod) int { return strings.Compare(x.Pod.String(), y.Pod.String()) })
+	return out
+}
+
+// daemonPods are the DaemonSet pods of a node that count against PodDisruptionBudgets when it
+// is drained, by name.
+func (w *usageWriter) daemonPods(n *stateNode) []model.DaemonPod {
+	var out []model.DaemonPod
+	for _, p := range n.pods {
+		if !p.Daemon || !n.runsPod(p) {
+			continue
+		}
+		if counted := w.budgets.of(p); len(counted) > 0 {
+			out = append(out, model.DaemonPod{Pod: p.Ref, Budgets: counted})
+		}
+	}
+	slices.SortFunc(out, func(x, y model.DaemonPod) int { return compareRefs(x.Pod, y.Pod) })
 	return out
 }

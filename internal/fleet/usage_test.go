@@ -140,3 +140,52 @@ func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 		}
 	}
 }
+
+// A drain evicts DaemonSet pods that do not tolerate the taint of the node, so their budgets
+// are stated beside the pods that move.
+func TestBudgetsOfDaemonPodsThatADrainEvictsAreStated(t *testing.T) {
+	store := NewStore()
+	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
+	store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+	everywhere := []model.Toleration{{Exists: true}}
+	for name, p := range map[string]*Pod{
+		"web":       {},
+		"agent":     {Daemon: true},
+		"log":       {Daemon: true},
+		"tolerates": {Daemon: true, Spec: &PodSpec{PodRules: model.PodRules{Tolerations: everywhere}}},
+		"leaves":    {Daemon: true, Terminating: true},
+		"ended":     {Daemon: true, Terminal: true},
+		"mirror":    {Static: true},
+		"unguarded": {Daemon: true, Labels: &Labels{}},
+	} {
+		p.Ref, p.Node = model.PodRef{Namespace: "default", Name: name}, "node-1"
+		if p.Spec == nil {
+			p.Spec = &PodSpec{Key: name, Requests: Amounts{CPU: 100, Pods: 1}}
+		}
+		if p.Labels == nil {
+			p.Labels = &Labels{Key: name, Values: map[string]string{"app": name}}
+		}
+		store.Put(p)
+	}
+	labelled := model.Requirements{{Key: "app", Operator: model.Exists}}
+	store.Put(&Budget{Namespace: "default", Name: "all", Selector: &model.Selector{Requirements: labelled}, Allowed: 1})
+	store.Put(&Budget{Namespace: "default", Name: "agent", Blocking: true, Selector: &model.Selector{
+		Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{"agent"}}},
+	}})
+	in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, got := in.Disruption, ""
+	for _, p := range d.Usages[0].DaemonPods {
+		got += p.Pod.String() + ":"
+		for _, k := range p.Budgets {
+			got += " " + d.Budgets[k].String()
+		}
+		got += "\n"
+	}
+	if want := "default/agent: default/agent default/all\ndefault/log: default/all\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -80,6 +80,9 @@ func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 		for _, h := range t.DoNotDisruptPods {
 			line(out, "held", h.Pod.String()+" until "+instant(h.Until))
 		}
+		for _, p := range t.DaemonPods {
+			line(out, "daemon", fmt.Sprint(p.Pod, " budgets ", p.Budgets))
+		}
 		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v",
 			t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Disrupting))
 		line(out, "times", fmt.Sprintf("created %s, initialized %s, last pod event %s",

@@ -19,7 +19,7 @@ type DisruptionProblem struct {
 	// Usages has one entry per node of Problem.Nodes, by the same index: what runs
 	// there and what blocks its disruption.
 	Usages []NodeUsage
-	// Budgets are the PodDisruptionBudgets that select some movable pod.
+	// Budgets are the PodDisruptionBudgets that select some pod which a drain evicts.
 	Budgets []PodBudget
 	// Policies are the disruption settings of the NodePools, including those that
 	// may not buy nodes. NodeUsage.Policy indexes them.
@@ -56,6 +56,9 @@ type NodeUsage struct {
 	// DoNotDisruptPods are the pods which must not be evicted, including DaemonSet
 	// pods and static pods with a do-not-disrupt annotation.
 	DoNotDisruptPods []DoNotDisruptPod
+	// DaemonPods are the DaemonSet pods which a drain of the node evicts, as it does movable
+	// ones, and which PodDisruptionBudgets select. They need no other place.
+	DaemonPods []DaemonPod
 	// Policy indexes DisruptionProblem.Policies. It is -1 for a node of no
 	// NodePool, which can take pods in and is never disrupted.
 	Policy int
@@ -109,6 +112,14 @@ type DoNotDisruptPod struct {
 	// Why is why the pod would find no other place, empty for one with the annotation
 	// karpenter.sh/do-not-disrupt.
 	Why string
+}
+
+// DaemonPod is a pod of a DaemonSet.
+type DaemonPod struct {
+	Pod PodRef
+	// Budgets are the PodDisruptionBudgets (indices into DisruptionProblem.Budgets) that its
+	// eviction counts against.
+	Budgets []int
 }
 
 // PodBudget is a PodDisruptionBudget.

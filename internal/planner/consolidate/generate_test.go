@@ -181,12 +181,19 @@ func selector(app string) *model.Selector {
 func (d *dice) class(f *model.DisruptionProblem, i int) model.MovableClass {
 	c := model.MovableClass{EvictionCost: pick(d, 1.0, 1, 0, 3, -2)}
 	c.PodClass = d.pods(i)
+	c.Budgets = d.budgets(f)
+	return c
+}
+
+// budgets draws the PodDisruptionBudgets that select a pod.
+func (d *dice) budgets(f *model.DisruptionProblem) []int {
+	var out []int
 	for k := range f.Budgets {
 		if d.once(4) {
-			c.Budgets = append(c.Budgets, k)
+			out = append(out, k)
 		}
 	}
-	return c
+	return out
 }
 
 // pods draws what pods of an app ask for.
@@ -318,6 +325,9 @@ func (d *dice) node(f *model.DisruptionProblem, n int) {
 	}
 	t := d.tenancy(&node)
 	t.Policy = policy
+	if d.strife(4) {
+		t.DaemonPods = []model.DaemonPod{{Pod: model.PodRef{Namespace: "default", Name: fmt.Sprint("daemon", n)}, Budgets: d.budgets(f)}}
+	}
 	for range d.upTo(4) {
 		d.tenant(f, &node, &t)
 	}

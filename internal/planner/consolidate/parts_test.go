@@ -127,6 +127,11 @@ func join(all, own *model.DisruptionProblem) {
 		for k := range own.Usages[i].Pods {
 			own.Usages[i].Pods[k].Class += len(all.Movable)
 		}
+		for _, p := range own.Usages[i].DaemonPods {
+			for k := range p.Budgets {
+				p.Budgets[k] += len(all.Budgets)
+			}
+		}
 	}
 	for i := range own.Movable {
 		for k := range own.Movable[i].Budgets {

@@ -32,7 +32,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
 //	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [sick=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
-//	     [grace] [kept] [promised] [ordered] [marked] [starting] [unready] [: POD xN …]
+//	     [grace] [kept] [promised] [ordered] [marked] [starting] [unready] [daemon=PDB,…] [: POD xN …]
 //	waiting POD xN
 //
 // Moves are printed as "- gone + bought | where pods go | what it saves", nodes
@@ -280,14 +280,19 @@ func (s *scenario) readPods(name string, w words) {
 			{Key: model.LabelZone, Operator: model.In, Values: []string{w["prefers"]}},
 		}}}
 	}
-	if w["pdb"] != "" {
-		for b := range strings.SplitSeq(w["pdb"], ",") {
-			c.Budgets = append(c.Budgets, s.budgets[b])
-		}
-	}
+	c.Budgets = s.budgetsOf(w["pdb"])
 	s.classes[name] = len(s.fleet.Movable)
 	s.fleet.Movable = append(s.fleet.Movable, c)
 	s.fleet.Problem.Shapes = append(s.fleet.Problem.Shapes, c.PodShape)
+}
+
+// budgetsOf are the PodDisruptionBudgets that a word names.
+func (s *scenario) budgetsOf(names string) []int {
+	var out []int
+	for _, b := range strings.FieldsFunc(names, func(r rune) bool { return r == ',' }) {
+		out = append(out, s.budgets[b])
+	}
+	return out
 }
 
 func (s *scenario) class(name string) *model.MovableClass {
@@ -383,6 +388,10 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 			h.Until = now.Add(s.duration(until))
 		}
 		t.DoNotDisruptPods = append(t.DoNotDisruptPods, h)
+	}
+	if w.has("daemon") {
+		pod := model.PodRef{Namespace: "default", Name: "daemon-" + name}
+		t.DaemonPods = []model.DaemonPod{{Pod: pod, Budgets: s.budgetsOf(w["daemon"])}}
 	}
 	p.Nodes = append(p.Nodes, node)
 	if ok && s.fleet.Policies[policy].Count != nil {

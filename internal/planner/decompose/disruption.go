@@ -115,7 +115,7 @@ func (d *disruption) openLabels() *openLabels {
 // relations are those of all classes, and what their nodes and budgets add.
 func (d *disruption) relations(open *openLabels) *relations {
 	r := newRelations(d.all, open)
-	pools, guarded := map[string]int{}, map[int]int{} // by name, and the first of a PodDisruptionBudget
+	pools, guarded := map[string]int{}, map[int]int{} // by name, and the first class or node of a PodDisruptionBudget
 	first := map[string]int{}                         // the first node of a NodePool that may buy nothing
 	for i := range d.all.Pools {
 		pools[d.all.Pools[i].Name] = i
@@ -136,17 +136,38 @@ func (d *disruption) relations(open *openLabels) *relations {
 			r.relate(d.pending()+cp.Class, r.node(n))
 		}
 	}
+	guard := func(b, what int) {
+		if first, known := guarded[b]; known {
+			r.relate(first, what)
+		} else {
+			guarded[b] = what
+		}
+	}
 	for m := range d.Movable {
 		for _, b := range d.Movable[m].Budgets {
-			if first, known := guarded[b]; known {
-				r.relate(first, d.pending()+m)
-			} else {
-				guarded[b] = d.pending() + m
-			}
+			guard(b, d.pending()+m)
 		}
+	}
+	for n, b := range d.daemonBudgets {
+		guard(b, r.node(n))
 	}
 	r.joinValues()
 	return r
+}
+
+// daemonBudgets are the nodes with the PodDisruptionBudgets of their DaemonSet pods that allow
+// something. One that allows nothing holds each of its nodes whatever becomes of the others, and
+// mostly selects a pod of every node: maxUnavailable allows no eviction of DaemonSet pods.
+func (d *disruption) daemonBudgets(yield func(node, budget int) bool) {
+	for n := range d.Usages {
+		for i := range d.Usages[n].DaemonPods {
+			for _, b := range d.Usages[n].DaemonPods[i].Budgets {
+				if allows := &d.Budgets[b]; !allows.Blocking && allows.Allowed > 0 && !yield(n, b) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // part states a part.

@@ -67,6 +67,20 @@ func TestNodesOfPartsAreRelatedByPoolsPodsAndBudgets(t *testing.T) {
 		"a PodDisruptionBudget of both": {func(f *model.DisruptionProblem) {
 			f.Movable[0].Budgets, f.Movable[1].Budgets = []int{0, 1}, []int{1}
 		}, 0},
+		"a PodDisruptionBudget of DaemonSet pods of both": {func(f *model.DisruptionProblem) {
+			f.Budgets = []model.PodBudget{{Allowed: 1}}
+			f.Usages[0].DaemonPods, f.Usages[3].DaemonPods = []model.DaemonPod{{Budgets: []int{0}}}, []model.DaemonPod{{Budgets: []int{0}}}
+		}, 0},
+		"a PodDisruptionBudget of a DaemonSet pod of one and pods of the other": {func(f *model.DisruptionProblem) {
+			f.Budgets = []model.PodBudget{{Allowed: 1}}
+			f.Movable[0].Budgets, f.Usages[3].DaemonPods = []int{0}, []model.DaemonPod{{Budgets: []int{0}}}
+		}, 0},
+		"PodDisruptionBudgets of DaemonSet pods of both that allow nothing": {func(f *model.DisruptionProblem) {
+			f.Budgets = []model.PodBudget{{}, {Allowed: 1, Blocking: true}}
+			for n := range f.Usages {
+				f.Usages[n].DaemonPods = []model.DaemonPod{{Budgets: []int{0}}, {Budgets: []int{1}}}
+			}
+		}, 2},
 		"a pod on a node of the other": {func(f *model.DisruptionProblem) {
 			f.Usages[3].Pods = append(f.Usages[3].Pods, model.ClassPods{Class: 0, Pods: []int{0}})
 		}, 0},

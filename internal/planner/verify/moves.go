@@ -171,7 +171,7 @@ func (c *moveChecker) reason(mv *model.Command, n int) {
 	}
 }
 
-// pods: no pod on the node may refuse.
+// pods: no pod on the node may refuse, those of DaemonSets included.
 func (c *moveChecker) pods(n int) {
 	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	for _, h := range t.DoNotDisruptPods {
@@ -180,20 +180,29 @@ func (c *moveChecker) pods(n int) {
 		}
 	}
 	for _, cp := range t.Pods {
-		m := &c.f.Movable[cp.Class]
-		if len(m.Budgets) > 1 {
-			c.report("one budget per pod", "%s runs a pod of %d PodDisruptionBudgets", name, len(m.Budgets))
+		c.budgets(n, c.f.Movable[cp.Class].Budgets, len(cp.Pods))
+	}
+	for i := range t.DaemonPods {
+		c.budgets(n, t.DaemonPods[i].Budgets, 1)
+	}
+}
+
+// budgets: the PodDisruptionBudgets of pods on the node allow their eviction. Those of all moves
+// are added up.
+func (c *moveChecker) budgets(n int, budgets []int, pods int) {
+	name := c.p.Nodes[n].Name
+	if len(budgets) > 1 {
+		c.report("one budget per pod", "%s runs a pod of %d PodDisruptionBudgets", name, len(budgets))
+	}
+	for _, k := range budgets {
+		if c.f.Budgets[k].Blocking || c.f.Budgets[k].Allowed < 1 {
+			c.report("PodDisruptionBudget", "%s runs a pod of %s, which allows nothing", name, &c.f.Budgets[k])
 		}
-		for _, k := range m.Budgets {
-			if c.f.Budgets[k].Blocking || c.f.Budgets[k].Allowed < 1 {
-				c.report("PodDisruptionBudget", "%s runs a pod of %s, which allows nothing", name, &c.f.Budgets[k])
-			}
-			c.spent[k] += len(cp.Pods)
-			if c.spenders[k] == nil {
-				c.spenders[k] = map[int]bool{}
-			}
-			c.spenders[k][n] = true
+		c.spent[k] += pods
+		if c.spenders[k] == nil {
+			c.spenders[k] = map[int]bool{}
 		}
+		c.spenders[k][n] = true
 	}
 }
 

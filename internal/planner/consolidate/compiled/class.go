@@ -1,6 +1,8 @@
 package compiled
 
 import (
+	"slices"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
@@ -27,9 +29,6 @@ type Class struct {
 	// EvictionUnits is what evicting one pod costs in Karpenter's unit, at least 0;
 	// 0 for pending classes.
 	EvictionUnits float64
-	// Budgets are the PodDisruptionBudgets that select the pods, as indices into
-	// Input.Budgets.
-	Budgets []int
 	// Value is the shadow price of Size, in Money per hour.
 	Value float64
 }
@@ -68,6 +67,13 @@ type PodGroup struct {
 	Level int8
 }
 
+// Draw is a number of evictions that count against a PodDisruptionBudget, an index into
+// Input.Budgets.
+type Draw struct {
+	Budget int
+	Pods   int32
+}
+
 // Node is a node that exists, as something that could be removed.
 type Node struct {
 	// Price is Money per hour.
@@ -76,6 +82,9 @@ type Node struct {
 	// counts them.
 	Pods      []PodGroup
 	Evictions int
+	// Draws are what a drain of the node takes of PodDisruptionBudgets, each once: with its
+	// movable pods and those of DaemonSets.
+	Draws []Draw
 	// EvictionUnits adds up the EvictionUnits of the pods.
 	EvictionUnits float64
 	// EvictionCost is what removing the node must save, in Money per hour:
@@ -85,6 +94,17 @@ type Node struct {
 	// Policy indexes Input.Policies, -1 for a node of no NodePool.
 	Policy int
 	Spot   bool
+}
+
+// draw adds evictions to Draws.
+func (n *Node) draw(budgets []int, pods int) {
+	for _, k := range budgets {
+		at := slices.IndexFunc(n.Draws, func(d Draw) bool { return d.Budget == k })
+		if at < 0 {
+			at, n.Draws = len(n.Draws), append(n.Draws, Draw{Budget: k})
+		}
+		n.Draws[at].Pods += int32(pods)
+	}
 }
 
 // Empty is Karpenter's notion: nothing on the node costs anything to evict. The node

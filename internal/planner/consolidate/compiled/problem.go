@@ -290,7 +290,6 @@ func (p *Problem) compileClass(i int) Class {
 	}
 	if m := i - p.FirstMovable; m >= 0 {
 		c.EvictionUnits = max(0, p.Input.Movable[m].EvictionCost)
-		c.Budgets = p.Input.Movable[m].Budgets
 	}
 	return c
 }
@@ -312,6 +311,10 @@ func (p *Problem) compileNode(n int, now *topology.Counts) Node {
 		out.Pods = append(out.Pods, PodGroup{int32(class), int32(len(cp.Pods)), p.levelNow(class, n, now)})
 		out.Evictions += len(cp.Pods)
 		out.EvictionUnits += float64(len(cp.Pods)) * p.Classes[class].EvictionUnits
+		out.draw(p.Input.Movable[cp.Class].Budgets, len(cp.Pods))
+	}
+	for i := range usage.DaemonPods {
+		out.draw(usage.DaemonPods[i].Budgets, 1)
 	}
 	if out.Evictions > 0 {
 		out.EvictionCost = p.EvictionPrice*out.EvictionUnits + float64(usage.ExpectedSaving)

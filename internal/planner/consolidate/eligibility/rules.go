@@ -187,7 +187,13 @@ func (r Rules) Pods(n int) *model.KeptNode {
 		if len(cp.Pods) == 0 {
 			continue
 		}
-		if why := r.budgets(n, cp); why != nil {
+		m := &r.p.Input.Movable[cp.Class]
+		if why := r.budgets(n, m.Pods[cp.Pods[0]], m.Budgets); why != nil {
+			return why
+		}
+	}
+	for i := range t.DaemonPods {
+		if why := r.budgets(n, t.DaemonPods[i].Pod, t.DaemonPods[i].Budgets); why != nil {
 			return why
 		}
 	}
@@ -224,19 +230,18 @@ func (r Rules) doNotDisrupt(n int) *model.KeptNode {
 	return nil
 }
 
-// budgets is what the PodDisruptionBudgets of pods on a node say by themselves, other
+// budgets is what the PodDisruptionBudgets of a pod on a node say by themselves, other
 // evictions aside. The eviction API refuses pods which several budgets select.
-func (r Rules) budgets(n int, cp model.ClassPods) *model.KeptNode {
-	m, name := &r.p.Input.Movable[cp.Class], r.p.NodeName(n)
-	pod := m.Pods[cp.Pods[0]]
-	if len(m.Budgets) > 1 {
-		a, b := &r.p.Input.Budgets[m.Budgets[0]], &r.p.Input.Budgets[m.Budgets[1]]
+func (r Rules) budgets(n int, pod model.PodRef, budgets []int) *model.KeptNode {
+	name := r.p.NodeName(n)
+	if len(budgets) > 1 {
+		a, b := &r.p.Input.Budgets[budgets[0]], &r.p.Input.Budgets[budgets[1]]
 		why := compiled.Keep(n, model.ReasonPodBudgets,
-			"%d PodDisruptionBudgets (%s, %s) speak of pod %s on %s, which the eviction API refuses.", len(m.Budgets), a, b, pod, name)
+			"%d PodDisruptionBudgets (%s, %s) speak of pod %s on %s, which the eviction API refuses.", len(budgets), a, b, pod, name)
 		why.Pod, why.Budget = pod, a.String()
 		return why
 	}
-	for _, k := range m.Budgets {
+	for _, k := range budgets {
 		if b := &r.p.Input.Budgets[k]; b.Blocking || b.Allowed <= 0 {
 			why := compiled.Keep(n, model.ReasonPodBudget, "PodDisruptionBudget %s allows no eviction of pod %s on %s now.", b, pod, name)
 			if b.Blocking {

@@ -35,10 +35,8 @@ func (b *Budgets) Count(n int32, sign int32) {
 	if node.Policy >= 0 {
 		b.removed[node.Policy] += sign
 	}
-	for _, g := range node.Pods {
-		for _, k := range b.p.Classes[g.Class].Budgets {
-			b.evictions[k] += sign * g.Count
-		}
+	for _, d := range node.Draws {
+		b.evictions[d.Budget] += sign * d.Pods
 	}
 }
 
@@ -48,7 +46,7 @@ func (b *Budgets) Count(n int32, sign int32) {
 // once is drained one pod after the other. It is then the only one that draws on that
 // budget.
 func (b *Budgets) Allow(n int32) bool {
-	return b.p.Nodes[n].Policy >= 0 && b.poolAllows(n) && (b.Ignored || b.exceeded(n) < 0)
+	return b.p.Nodes[n].Policy >= 0 && b.poolAllows(n) && (b.Ignored || b.exceeded(n) == nil)
 }
 
 // within reports whether the budgets of a policy allow one more node for a reason.
@@ -67,29 +65,16 @@ func (b *Budgets) poolAllows(n int32) bool {
 		(node.Evictions == 0 || b.within(node.Policy, model.DisruptUnderutilized))
 }
 
-// exceeded is a PodDisruptionBudget that keeps a node from being removed next to
-// those that are, or -1.
-func (b *Budgets) exceeded(n int32) int {
-	node := &b.p.Nodes[n]
-	for _, g := range node.Pods {
-		for _, k := range b.p.Classes[g.Class].Budgets {
-			if b.evictions[k] > 0 && int(b.evictions[k]+b.podsOf(node, k)) > b.p.Input.Budgets[k].Allowed {
-				return k
-			}
+// exceeded is what of a node exceeds a PodDisruptionBudget next to those that are removed,
+// or nil.
+func (b *Budgets) exceeded(n int32) *compiled.Draw {
+	draws := b.p.Nodes[n].Draws
+	for i := range draws {
+		if d := &draws[i]; b.evictions[d.Budget] > 0 && int(b.evictions[d.Budget]+d.Pods) > b.p.Input.Budgets[d.Budget].Allowed {
+			return d
 		}
 	}
-	return -1
-}
-
-// podsOf counts the pods of a node that a PodDisruptionBudget selects.
-func (b *Budgets) podsOf(node *compiled.Node, budget int) int32 {
-	var n int32
-	for _, g := range node.Pods {
-		if slices.Contains(b.p.Classes[g.Class].Budgets, budget) {
-			n += g.Count
-		}
-	}
-	return n
+	return nil
 }
 
 // Block says which budget keeps a node from being removed for a reason next to those
@@ -148,14 +133,14 @@ func (b *Budgets) poolBlock(n int32, reason model.DisruptionReason) *model.KeptN
 // PodBlock says which PodDisruptionBudget keeps a node from being removed next to
 // those that are removed, or is nil.
 func (b *Budgets) PodBlock(n int32) *model.KeptNode {
-	k := b.exceeded(n)
-	if k < 0 {
+	draw := b.exceeded(n)
+	if draw == nil {
 		return nil
 	}
-	budget := &b.p.Input.Budgets[k]
+	budget := &b.p.Input.Budgets[draw.Budget]
 	why := compiled.Keep(int(n), model.ReasonPodBudget,
 		"PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
-		budget, compiled.Plural(budget.Allowed, "eviction"), b.evictions[k], b.p.NodeName(int(n)), b.podsOf(&b.p.Nodes[n], k))
+		budget, compiled.Plural(budget.Allowed, "eviction"), b.evictions[draw.Budget], b.p.NodeName(int(n)), draw.Pods)
 	why.Budget = budget.String()
 	return why
 }

@@ -1,0 +1,54 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// The eviction of a DaemonSet pod counts as that of a pod which moves, unless the drain ends
+// by force.
+func TestCheckMovesCountsEvictionsOfDaemonPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason model.DisruptionReason
+		budget model.PodBudget
+		of     []int
+		grace  bool
+		want   string
+	}{
+		"allowed one after the other": {model.DisruptEmpty, model.PodBudget{Allowed: 2}, []int{0}, false, ""},
+		"used up by both":             {model.DisruptEmpty, model.PodBudget{Allowed: 1}, []int{0}, false, "2 evictions from 2 nodes, allowed are 1"},
+		"allows nothing":              {model.DisruptEmpty, model.PodBudget{}, []int{0}, false, "which allows nothing"},
+		"never allows anything":       {model.DisruptEmpty, model.PodBudget{Allowed: 2, Blocking: true}, []int{0}, false, "which allows nothing"},
+		"two budgets":                 {model.DisruptEmpty, model.PodBudget{Allowed: 2}, []int{0, 1}, false, "a pod of 2 PodDisruptionBudgets"},
+		"drift that ends by force":    {model.DisruptDrifted, model.PodBudget{}, []int{0}, true, ""},
+		"drift that does not":         {model.DisruptDrifted, model.PodBudget{}, []int{0}, false, "which allows nothing"},
+	} {
+		f := &model.DisruptionProblem{
+			Problem:  &model.Problem{Axes: model.NewAxes()},
+			Budgets:  []model.PodBudget{c.budget, {Allowed: 2}},
+			Policies: []model.DisruptionPolicy{{Pool: "general", Consolidation: model.WhenEmpty}},
+		}
+		moves := &model.Commands{Before: 20, After: 0}
+		for n, node := range []string{"a", "b"} {
+			f.Problem.Nodes = append(f.Problem.Nodes, model.Node{Name: node, Pool: "general", State: model.NodeReady, Price: 10})
+			f.Usages = append(f.Usages, model.NodeUsage{
+				Initialized: true, Ready: true, GracePeriod: c.grace, Drift: "NodePoolDrifted",
+				DaemonPods: []model.DaemonPod{{Pod: model.PodRef{Namespace: "default", Name: "daemon"}, Budgets: c.of}},
+			})
+			moves.Commands = append(moves.Commands, model.Command{Reason: c.reason, Nodes: []int{n}, Saving: 10, DisruptionCost: 1})
+		}
+		found := CheckMoves(f, moves)
+		if c.want == "" {
+			for _, v := range found {
+				t.Errorf("%s: %s", name, v)
+			}
+			continue
+		}
+		if !slices.ContainsFunc(found, func(v Violation) bool { return strings.Contains(v.String(), c.want) }) {
+			t.Errorf("%s: found %v, want %q", name, found, c.want)
+		}
+	}
+}
