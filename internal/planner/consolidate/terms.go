@@ -56,7 +56,7 @@ func (t terms) apply(c *model.Command) *model.KeptNode {
 	n := c.Nodes[0]
 	due := model.Money(r.cost)
 	if c.Saving < due || c.Saving < 0 {
-		return t.p.DoesNotPay(n, r.names, compiled.Plural(c.Evictions, "pod"), c.Saving, r.cost, r.units)
+		return t.p.DoesNotPay(n, r.names, "", c.Evictions, c.Saving, r.cost, r.units)
 	}
 	if len(c.New) > 0 {
 		share := t.p.Input.LeastShare(c)

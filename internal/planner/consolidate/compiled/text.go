@@ -53,17 +53,22 @@ func KeepByBudget(f *model.DisruptionProblem, n, policy int, reason model.Disrup
 }
 
 // DoesNotPay is the reason to keep node n, the first of these nodes, when removing
-// them would save too little for the evictions that it takes. EvictionCost and units
-// are the sums of Node.EvictionCost and Node.EvictionUnits.
-func (p *Problem) DoesNotPay(n int, names, evicted string, saving model.Money, evictionCost, units float64) *model.KeptNode {
+// them would save too little for the evictions that it takes, which are so many. Whose
+// goes before the number of pods, such as "its ". EvictionCost and units are the sums of
+// Node.EvictionCost and Node.EvictionUnits.
+func (p *Problem) DoesNotPay(n int, names, whose string, evicted int, saving model.Money, evictionCost, units float64) *model.KeptNode {
 	terms := &p.Input.Terms
+	price := dollars(terms.EvictionPrice) + " each"
+	if units != float64(evicted) {
+		price = fmt.Sprintf("%s times a disruption cost of %.6g", dollars(terms.EvictionPrice), units)
+	}
 	before := ""
 	if expected := evictionCost - p.EvictionPrice*units; expected >= 1 {
 		before = fmt.Sprintf(" and the %s that moving them here was to save", model.Money(expected))
 	}
 	return Keep(n, model.ReasonDoesNotPay,
-		"Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all)%s.",
-		names, saving, model.FormatDuration(terms.Payback), evicted, dollars(terms.EvictionPrice),
+		"Giving back %s saves %s, which within %s earns less than evicting %s costs (%s, %s in all)%s.",
+		names, saving, model.FormatDuration(terms.Payback), whose+Plural(evicted, "pod"), price,
 		dollars(model.Money(float64(terms.EvictionPrice)*units)), before)
 }
 

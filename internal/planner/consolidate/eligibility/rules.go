@@ -264,7 +264,7 @@ func (r Rules) worth(n int) *model.KeptNode {
 			"%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
 	}
 	if float64(node.Price) < node.EvictionCost {
-		return r.p.DoesNotPay(n, name, "its "+pods, node.Price, node.EvictionCost, node.EvictionUnits)
+		return r.p.DoesNotPay(n, name, "its ", node.Evictions, node.Price, node.EvictionCost, node.EvictionUnits)
 	}
 	policy := &r.p.Input.Policies[node.Policy]
 	if policy.Consolidation != model.Balanced || node.Empty() {
