@@ -18,8 +18,14 @@ type madeMoves struct {
 	source *offline.Source
 	input  *fleet.DisruptionInput
 	moves  *model.Commands
-	took   time.Duration
+	// parts are of the prices of nodes, by their names; none where the price is not known.
+	parts map[string]partsOfPrice
+	took  time.Duration
 }
+
+// partsOfPrice are a node's price, and the parts of it for its managed disk and for what the user
+// adds to every node.
+type partsOfPrice struct{ whole, disk, node model.Money }
 
 // makeMoves reads the input and decides which nodes could be removed.
 func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
@@ -51,7 +57,21 @@ func (c *planCommand) movesFor(ctx context.Context, read *planInput, source *off
 	}
 	made.moves = consolidate.Plan(made.input.Disruption)
 	made.took = elapsed()
-	return made, nil
+	made.parts, err = partsOfPrices(ctx, read, source)
+	return made, err
+}
+
+// partsOfPrices are the parts of the prices of nodes, by their names.
+func partsOfPrices(ctx context.Context, read *planInput, source *offline.Source) (map[string]partsOfPrice, error) {
+	views, err := read.store.Snapshot().Views(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]partsOfPrice{}
+	for i := range views {
+		out[views[i].Name] = partsOfPrice{views[i].Price, views[i].DiskPrice, views[i].NodePrice}
+	}
+	return out, nil
 }
 
 // runConsolidate is nap plan --consolidate.

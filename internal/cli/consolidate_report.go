@@ -73,7 +73,7 @@ func newMovesReport(m *madeMoves) *movesReport {
 	}
 	for i := range m.moves.Kept {
 		st := &m.moves.Kept[i]
-		out := reportStay{reportMachine: machineOf(m.input.Problem, st.Node), Reason: string(st.Reason), Message: st.Message, Budget: st.Budget}
+		out := reportStay{reportMachine: m.machine(st.Node), Reason: string(st.Reason), Message: st.Message, Budget: st.Budget}
 		if st.Pod != (model.PodRef{}) {
 			out.Pod = st.Pod.String()
 		}
@@ -95,7 +95,7 @@ func (r *movesReport) move(m *madeMoves, mv *model.Command) reportMove {
 		Remove: []reportMachine{}, Add: []reportNode{}, Placements: []reportExisting{},
 	}
 	for _, n := range mv.Nodes {
-		out.Remove = append(out.Remove, machineOf(p, n))
+		out.Remove = append(out.Remove, m.machine(n))
 	}
 	for i := range mv.New {
 		out.Add = append(out.Add, newReportNode(p, &mv.New[i], r.pods(m, mv.New[i].Pods)))
@@ -116,11 +116,17 @@ func (r *movesReport) pods(m *madeMoves, entries []model.ClassPods) []string {
 	return names
 }
 
-func machineOf(p *model.Problem, n int) reportMachine {
-	node := &p.Nodes[n]
+// machine describes a node that exists.
+func (m *madeMoves) machine(n int) reportMachine {
+	node := &m.input.Problem.Nodes[n]
+	parts := m.parts[node.Name]
+	if parts.whole != node.Price { // what it cost when it was bought, which moves do not count with
+		parts = partsOfPrice{}
+	}
 	return reportMachine{Node: node.Name, NodePool: node.Pool, reportOffering: reportOffering{
 		InstanceType: node.Labels[model.LabelInstanceType], Zone: node.Labels[model.LabelZone],
 		CapacityType: node.Labels[model.LabelCapacityType], HourlyPrice: node.Price.Dollars(),
+		DiskPrice: parts.disk.Dollars(), NodePrice: parts.node.Dollars(),
 	}}
 }
 

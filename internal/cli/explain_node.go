@@ -240,7 +240,7 @@ func leavingCommand(l *fleet.LeavingNode) string {
 func (t *toldNode) describe() {
 	p := t.input.Problem
 	n := &p.Nodes[t.node]
-	r := machineOf(p, t.node)
+	r := t.machine(t.node)
 	var what []string
 	for _, part := range []string{r.InstanceType, model.ZoneName(r.Zone), r.CapacityType} {
 		if part != "" {
