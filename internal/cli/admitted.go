@@ -39,14 +39,17 @@ func newAdmitter() (*admitter, error) {
 	return &admitter{definitions: definitions, rules: map[schema.GroupVersionKind]*admission.Rules{}}, err
 }
 
-// check is what would be refused of an object in JSON. Kinds without a definition pass.
-func (a *admitter) check(kind schema.GroupVersionKind, text []byte) []error {
+// check is what would be refused of an object in JSON, with the one that it takes the place of,
+// nil for none. Kinds without a definition pass.
+func (a *admitter) check(kind schema.GroupVersionKind, text, before []byte) []error {
 	rules, err := a.rulesOf(kind)
-	if err != nil {
+	switch {
+	case err != nil:
 		return []error{err}
-	}
-	if rules == nil {
+	case rules == nil:
 		return nil
+	case before != nil:
+		return rules.CheckUpdate(text, before)
 	}
 	return rules.Check(text)
 }
@@ -74,8 +77,9 @@ func (a *admitter) rulesOf(kind schema.GroupVersionKind) (*admission.Rules, erro
 
 // admitted is what an API server with nap's definitions would refuse of the NodePools
 // and AKSNodeClasses: with fields that it does not know, a machine would not be what
-// its file says.
-func admitted(manifests []kube.Manifest) error {
+// its file says. Before are the NodePools that they take the place of, by name: some of their
+// fields never change.
+func admitted(manifests []kube.Manifest, before map[string]*v1.NodePool) error {
 	a, err := newAdmitter()
 	if err != nil {
 		return err
@@ -84,8 +88,12 @@ func admitted(manifests []kube.Manifest) error {
 	for _, m := range manifests {
 		kind := m.Object.GetObjectKind().GroupVersionKind()
 		object, err := json.Marshal(m.Object)
+		var old []byte
+		if np := before[m.Object.GetName()]; err == nil && np != nil && kind.Kind == nodePoolKind {
+			old, err = json.Marshal(np)
+		}
 		if err == nil {
-			err = errors.Join(a.check(kind, object)...)
+			err = errors.Join(a.check(kind, object, old)...)
 		}
 		for _, unknown := range m.Ignored {
 			err = errors.Join(err, errors.New(unknown))
@@ -210,7 +218,7 @@ func meansNodePool(kind string) bool {
 // problems adds what would be refused of an object to what has been said of it.
 func (a *admitter) problems(kind schema.GroupVersionKind, name string, text []byte, problems []error) []error {
 	said := fmt.Sprint(problems)
-	for _, err := range a.check(kind, text) {
+	for _, err := range a.check(kind, text, nil) {
 		if wrong, is := err.(*field.Error); is && //nolint:errorlint // the rules wrap nothing
 			(strings.Contains(said, " "+wrong.Field+":") || strings.Contains(said, " "+wrong.Field+"[")) { // of it, or of its items
 			continue

@@ -38,7 +38,7 @@ many pods would move, what is bought, and the price before and after. Nothing is
 touched. The cluster is the live one, or what --from has.
 
 Exit code 0: nothing would change. 2: something would. 1: an error, or a
-NodePool that the API server would refuse.`,
+NodePool that the API server would refuse, also for what an edit may not change.`,
 		Example: `  nap diff -f pool.yaml
   nap diff -f docs/examples/nodepool.yaml --from docs/examples/fleet.yaml`,
 		Args: noFiles,
@@ -96,29 +96,16 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if len(c.input.files) == 0 {
-		return errNothingToCompare
-	}
-	edited, err := (&inputFlags{files: c.input.files, catalogFlags: catalogFlags{region: c.input.region}}).read(ctx, c.streams.In)
+	edited, err := c.readEdited(ctx)
 	if err != nil {
 		return err
-	}
-	if err := errors.Join(edited.problems...); err != nil {
-		return err
-	}
-	if err := admitted(edited.manifests); err != nil {
-		return err
-	}
-	compared, others := comparedKinds(edited.manifests)
-	if compared == 0 {
-		return fmt.Errorf("%w; the files have %s", errNothingToCompare, cmp.Or(strings.Join(others, ", "), "no object"))
-	}
-	if len(others) > 0 {
-		sayNote(c.streams.Err, "not compared: %s", strings.Join(others, ", "))
 	}
 	c.input.files = from
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {
+		return err
+	}
+	if err := admitted(edited.manifests, read.pools); err != nil {
 		return err
 	}
 	before, err := read.source(ctx, c.input.catalogFlags)
@@ -157,6 +144,28 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 		return err
 	}
 	return answered(read, len(p.Suppose) > 0)
+}
+
+// readEdited reads the files whose NodePools and AKSNodeClasses are compared.
+func (c *planCommand) readEdited(ctx context.Context) (*planInput, error) {
+	if len(c.input.files) == 0 {
+		return nil, errNothingToCompare
+	}
+	edited, err := (&inputFlags{files: c.input.files, catalogFlags: catalogFlags{region: c.input.region}}).read(ctx, c.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(edited.problems...); err != nil {
+		return nil, err
+	}
+	compared, others := comparedKinds(edited.manifests)
+	if compared == 0 {
+		return nil, fmt.Errorf("%w; the files have %s", errNothingToCompare, cmp.Or(strings.Join(others, ", "), "no object"))
+	}
+	if len(others) > 0 {
+		sayNote(c.streams.Err, "not compared: %s", strings.Join(others, ", "))
+	}
+	return edited, nil
 }
 
 // keepNodes leaves the drifted nodes which stay out of the change, and says of each why.

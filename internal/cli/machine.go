@@ -146,7 +146,7 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 	if err := errors.Join(in.problems...); err != nil {
 		return nil, nil, err
 	}
-	if err := admitted(in.manifests); err != nil {
+	if err := admitted(in.manifests, nil); err != nil {
 		return nil, nil, err
 	}
 	pools := map[string]*v1.NodePool{}

@@ -91,7 +91,21 @@ func Compile(definition *apiextensionsv1.CustomResourceDefinition, version strin
 // and what is wanted, in the order of the fields; none where it would take it. All is told at
 // once, but for the rules in CEL where, as in an API server, something is wrong that keeps
 // them from being evaluated.
-func (r *Rules) Check(text []byte) []error {
+func (r *Rules) Check(text []byte) []error { return r.check(text, nil) }
+
+// CheckUpdate is Check for an object that takes the place of another one, in JSON, too: the rules
+// of how it may change are evaluated as well.
+func (r *Rules) CheckUpdate(text, before []byte) []error {
+	var old map[string]any
+	if err := json.Unmarshal(before, &old); err != nil {
+		return []error{fmt.Errorf("the object before is no JSON object: %w", err)}
+	}
+	r.complete(old)
+	return r.check(text, old)
+}
+
+// check is Check, beside the object that was there before, or nil.
+func (r *Rules) check(text []byte, before any) []error {
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
 		return []error{fmt.Errorf("is no JSON object: %w", err)}
@@ -102,22 +116,28 @@ func (r *Rules) Check(text []byte) []error {
 	for _, path := range unknown {
 		errs = append(errs, UnknownField{path, r.meant(path)})
 	}
-	if r.noStatus {
-		delete(object, "status")
-	}
-	defaulting.Default(object, r.structural)
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, r.structural)
+	r.complete(object)
 	found := metadataFaults(object)
 	found = append(found, validation.ValidateCustomResource(nil, object, r.schema)...)
 	found = append(found, listtype.ValidateListSetsAndMaps(nil, r.structural, object)...)
 	if !slices.ContainsFunc(found, keepsRules) {
-		broken, _ := r.rules.Validate(context.Background(), nil, r.structural, object, nil, costOfObject)
+		broken, _ := r.rules.Validate(context.Background(), nil, r.structural, object, before, costOfObject)
 		found = append(found, broken...)
 	}
 	for _, e := range told(object, found) {
 		errs = append(errs, e)
 	}
 	return errs
+}
+
+// complete gives an object the defaults of its kind, and leaves out what is not for its writer to
+// say.
+func (r *Rules) complete(object map[string]any) {
+	if r.noStatus {
+		delete(object, "status")
+	}
+	defaulting.Default(object, r.structural)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, r.structural)
 }
 
 // keepsRules reports whether an API server does not evaluate the rules of an object with such a

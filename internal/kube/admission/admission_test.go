@@ -112,3 +112,31 @@ func TestExamplesMatchTheirPatterns(t *testing.T) {
 		}
 	}
 }
+
+// Some fields never change: rules of these compare an object with the one before.
+func TestUpdateIsCheckedAgainstTheObjectBefore(t *testing.T) {
+	object := func(replicas, kind string) []byte {
+		return fmt.Appendf(nil, `{"spec": {%s "template": {"spec": {"requirements": [],
+			"nodeClassRef": {"group": "karpenter.azure.com", "kind": %q, "name": "d"}}}}}`, replicas, kind)
+	}
+	rules, err := Compile(definitionOf(t, "NodePool"), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dynamic, static := object("", "AKSNodeClass"), object(`"replicas": 2,`, "AKSNodeClass")
+	for _, c := range []struct {
+		text, before []byte
+		want         string
+	}{
+		{dynamic, dynamic, "[]"},
+		{object(`"replicas": 5,`, "AKSNodeClass"), static, "[]"},
+		{static, dynamic, "between static (replicas set) and dynamic"},
+		{dynamic, static, "between static (replicas set) and dynamic"},
+		{object("", "Other"), dynamic, "nodeClassRef.kind is immutable"},
+		{dynamic, []byte("[]"), "the object before is no JSON object"},
+	} {
+		if got := fmt.Sprint(rules.CheckUpdate(c.text, c.before)); !strings.Contains(got, c.want) {
+			t.Errorf("%s over %s: %s, want %q", c.text, c.before, got, c.want)
+		}
+	}
+}
