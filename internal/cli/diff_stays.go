@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
@@ -15,9 +17,9 @@ import (
 
 // stays says of nodes which an edit makes drift, by name, why they stay all the same, as long
 // as what keeps them does: their own annotation, those of their pods, PodDisruptionBudgets, a
-// frozen NodePool, or that their pods would find no other place. Budgets of NodePools keep no
-// node, they only make it wait. reasons are why the nodes drift; change has the edited
-// NodePools and what is sold then.
+// frozen NodePool, a budget of the NodePool that never lets one go, or that their pods would find
+// no other place. Other budgets of NodePools keep no node, they only make it wait. reasons are why
+// the nodes drift; change has the edited NodePools and what is sold then.
 func (c *planCommand) stays(
 	ctx context.Context, read *planInput, change *fleetChange, reasons map[string]string,
 ) (map[string]string, error) {
@@ -44,7 +46,23 @@ func (c *planCommand) stays(
 			out[name] = kept.Message
 		}
 	}
+	for i := range input.Problem.Nodes {
+		name, pool := input.Problem.Nodes[i].Name, input.Problem.Nodes[i].Pool
+		edited, is := change.pools[pool].(*v1.NodePool)
+		if !is {
+			edited = read.pools[pool]
+		}
+		if reasons[name] != "" && out[name] == "" && edited != nil && slices.ContainsFunc(edited.Spec.Disruption.Budgets, neverDrifts) {
+			out[name] = "The budgets of NodePool " + pool + " let no node go for " + string(model.DisruptDrifted) + "."
+		}
+	}
 	return out, nil
+}
+
+// neverDrifts reports whether a budget lets no drifted node go, at any time.
+func neverDrifts(b v1.Budget) bool {
+	none := b.Nodes == "0" || b.Nodes == "0%"
+	return b.Schedule == nil && none && (len(b.Reasons) == 0 || slices.Contains(b.Reasons, v1.DisruptionReasonDrifted))
 }
 
 // lasts reports whether a reason keeps a drifted node for longer than other nodes take to go.
