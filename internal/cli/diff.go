@@ -114,7 +114,11 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	}
 	p := &comparison{}
 	change := p.compare(read, edited, before)
-	now, err := c.outcome(ctx, read, before, &fleetChange{})
+	present := &fleetChange{lost: map[string]bool{}}
+	if err := c.settle(ctx, read, before, present); err != nil {
+		return err
+	}
+	now, err := c.outcome(ctx, read, before, present)
 	if err != nil {
 		return err
 	}
@@ -128,6 +132,9 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 		return err
 	}
 	if err := c.keepNodes(ctx, read, change, p); err != nil {
+		return err
+	}
+	if err := c.settle(ctx, read, change.source, change); err != nil {
 		return err
 	}
 	then, err := c.outcome(ctx, read, change.source, change)

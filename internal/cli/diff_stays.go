@@ -36,6 +36,9 @@ func (c *planCommand) stays(
 	d := input.Disruption
 	for i := range d.Policies {
 		d.Policies[i].Allowed, d.Policies[i].Never = nil, true
+		if count := d.Policies[i].Count; count != nil {
+			settleCount(count)
+		}
 	}
 	for i := range d.Usages {
 		d.Usages[i].Drift = reasons[input.Problem.Nodes[i].Name]
@@ -63,6 +66,16 @@ func (c *planCommand) stays(
 func neverDrifts(b v1.Budget) bool {
 	none := b.Nodes == "0" || b.Nodes == "0%"
 	return b.Schedule == nil && none && (len(b.Reasons) == 0 || slices.Contains(b.Reasons, v1.DisruptionReasonDrifted))
+}
+
+// settleCount is the number of nodes of a static NodePool once those are gone that are more than
+// spec.replicas. Where its limit leaves room for one replacement, the others only wait for their turn.
+func settleCount(count *model.StaticCount) {
+	surplus := count.Surplus()
+	count.Nodes, count.Staying = count.Nodes-surplus, count.Staying-surplus
+	if count.Replaceable(0) {
+		count.Limit = -1
+	}
 }
 
 // lasts reports whether a reason keeps a drifted node for longer than other nodes take to go.

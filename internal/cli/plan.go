@@ -84,7 +84,8 @@ default one, without a StorageClass those that AKS creates. With a live cluster,
 With --pending-only, look at pods that wait alone. With --consolidate, look at
 nodes alone, in the order in which they would go, and say why the others stay.
 With -n or -l, all pods are planned for and only what concerns those is shown,
-without moves.
+without moves. Of NodePools with spec.replicas, the answer says how many nodes
+they get or lose beside it.
 
 Exit code 0: nothing to do. 2: something would change, or pods stay pending;
 with --pending-only, pods stay pending; with --consolidate, nodes would go. 1:
@@ -234,7 +235,7 @@ func (c *planCommand) run(ctx context.Context) error {
 	}
 	whole := !c.pendingOnly && c.replay == "" && c.engine == engineNap && !c.shown.scope.narrow()
 	if whole {
-		if err := c.addMoves(ctx, made); err != nil {
+		if err := errors.Join(c.addMoves(ctx, made), c.addStatic(ctx, made)); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func (m *madePlan) changes() bool {
 	if m.report.scope != "" {
 		return len(m.report.Nodes) > 0
 	}
-	return s.NewNodes > 0 || s.Unschedulable > 0 || m.moves != nil && len(m.moves.Moves) > 0
+	return s.NewNodes > 0 || s.Unschedulable > 0 || len(m.report.StaticNodePools) > 0 || m.moves != nil && len(m.moves.Moves) > 0
 }
 
 // change writes what would be bought, given back and replaced, with one line of money and

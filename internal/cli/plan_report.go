@@ -28,9 +28,12 @@ type planReport struct {
 	HeldBack []kube.HeldBack `json:"heldBack,omitempty"`
 	// Moves and Stays are those of nap plan --consolidate; absent with --pending-only and
 	// without nodes of NodePools.
-	Moves  []reportMove      `json:"moves,omitempty"`
-	Stays  []reportStay      `json:"stays,omitempty"`
-	owners map[string]string // by pod
+	Moves []reportMove `json:"moves,omitempty"`
+	Stays []reportStay `json:"stays,omitempty"`
+	// StaticNodePools are those whose number of nodes changes beside the plan; absent with
+	// --pending-only.
+	StaticNodePools []reportStatic    `json:"staticNodePools,omitempty"`
+	owners          map[string]string // by pod
 	// scope says of which pods is told, where that is not of all; then there are no moves.
 	scope string
 }
@@ -290,7 +293,7 @@ func (m *madePlan) write(w io.Writer, c *planCommand) error {
 		return writeDocument(w, form, m.report)
 	}
 	t := &planTable{
-		planReport: m.report, moves: m.moves, axes: m.input.Problem.Axes, refused: len(m.read.problems) > 0,
+		planReport: m.report, moves: m.moves, refused: len(m.read.problems) > 0,
 		style: tableStyle{form == "wide", c.shown.noHeaders, inkFor(w)},
 	}
 	_, err := io.WriteString(w, offered(&c.streams, t.String()))

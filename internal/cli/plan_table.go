@@ -53,7 +53,6 @@ type planTable struct {
 	*planReport
 	// moves are the nodes that would be removed beside what is bought, or nil.
 	moves *movesReport
-	axes  model.Axes
 	style tableStyle
 	// refused says that objects of the input could not be read.
 	refused bool
@@ -69,6 +68,9 @@ func (t *planTable) String() string {
 		t.change()
 	default:
 		t.headline()
+	}
+	for i := range t.StaticNodePools {
+		t.say("%s", t.StaticNodePools[i].Message)
 	}
 	if len(t.Nodes) > 0 {
 		t.purchases()
@@ -107,11 +109,14 @@ func (t *planTable) headline() {
 		t.out.WriteString(t.style.ink.bold("Nothing planned: no pod is left beside what was refused.") + "\n")
 		return
 	case s.Pods == 0:
-		verdict := "Nothing to do: no pod waits for a node."
+		verdict := "no pod waits for a node"
 		if t.moves != nil {
-			verdict = "Nothing to do: no pod waits for a node, and no move is worth making."
+			verdict += ", and no move is worth making"
 		}
-		t.out.WriteString(t.style.ink.bold(verdict) + "\n")
+		if len(t.StaticNodePools) == 0 {
+			verdict = "Nothing to do: " + verdict
+		}
+		t.out.WriteString(t.style.ink.bold(strings.ToUpper(verdict[:1])+verdict[1:]+".") + "\n")
 		return
 	case s.NewNodes == 0 && s.Unschedulable == 0:
 		t.out.WriteString(t.style.ink.bold(fmt.Sprintf("Buy nothing: %s on nodes that exist.", fit(s.Scheduled))) + "\n")

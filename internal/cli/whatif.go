@@ -131,8 +131,9 @@ type fleetChange struct {
 	lost map[string]bool
 	// scaled are the pods of workloads that have another number of pods.
 	scaled map[model.PodRef]bool
-	// pods are added, pools and classes replace those of the same name.
+	// pods and nodes are added, pools and classes replace those of the same name.
 	pods  []*corev1.Pod
+	nodes []newNode
 	pools map[string]client.Object
 	// source sells what is sold then.
 	source *offline.Source
@@ -417,6 +418,9 @@ func (f *fleetChange) apply(p *planInput) *fleet.Store {
 	for _, pod := range f.pods {
 		mirror.Apply(pod)
 	}
+	for i := range f.nodes {
+		mirror.Apply(f.nodes[i].node)
+	}
 	return store
 }
 
@@ -444,8 +448,12 @@ func (c *planCommand) outcome(ctx context.Context, read *planInput, source *offl
 		return nil, err
 	}
 	plan := planner.Solve(input.Problem)
-	out := &outcome{Bought: len(plan.NewNodes), Pending: len(input.Rejected), Buys: map[string]int{}}
+	out := &outcome{Bought: len(plan.NewNodes) + len(f.nodes), Pending: len(input.Rejected), Buys: map[string]int{}}
 	cost := plan.Cost
+	for i := range f.nodes {
+		cost += f.nodes[i].price
+		out.Buys[f.nodes[i].key]++
+	}
 	for _, o := range read.objects.Distinct() {
 		node, is := o.(*corev1.Node)
 		if !is || f.lost[node.Name] {
