@@ -129,7 +129,8 @@ func TestRecheckOfAnyChangedProblem(t *testing.T) {
 			if first < 0 && len(objections) == 0 {
 				rt.Errorf("%s is gone, and nobody says so", in.Nodes[0])
 			}
-			if first >= 0 && !in.Draining && later.Usages[first].DoNotDisrupt && mv.Reason != model.DisruptExpired && len(objections) == 0 {
+			forced := mv.Reason == model.DisruptExpired || mv.Reason == model.DisruptUnhealthy
+			if first >= 0 && !in.Draining && later.Usages[first].DoNotDisrupt && !forced && len(objections) == 0 {
 				rt.Errorf("%s must not be disrupted, and nobody says so", in.Nodes[0])
 			}
 		}

@@ -155,7 +155,7 @@ func (c *Constructor) placeLevel(class *instance.Class, l int) {
 	}
 	keys := c.State.Domains.Keys(class.Index, l)
 	find := c.slots()
-	if c.fillNodes(class, l, keys) {
+	if fillNodes(c, class, l, keys) {
 		return
 	}
 	for tier := range c.State.Instance.Space.Tiers {
@@ -177,7 +177,7 @@ func (c *Constructor) placeLevel(class *instance.Class, l int) {
 // fillNodes takes room of existing nodes, and reports whether no pod is left. Where pods
 // spread over hosts, a node that was as full as the others let it be may take more once
 // these have some.
-func (c *Constructor) fillNodes(class *instance.Class, l int, keys []int) bool {
+func fillNodes(c *Constructor, class *instance.Class, l int, keys []int) bool {
 	rules := class.Levels[l].Rules
 	for {
 		before := c.State.Domains.SpreadFloor(rules)

@@ -81,7 +81,8 @@ func (r *replay) bansOn(class int) []*boundTerm {
 // minimum: for a host that does not exist yet, or a pod that may have to wait for one, others
 // that are empty may come before it; missing domains are empty.
 func (r *replay) minimum(t *boundTerm, at int) int {
-	if t.key == model.LabelHostname && (!r.exists(at) || r.mayWait(t.class)) || len(t.domains) < int(t.spread.MinDomains) || len(t.domains) == 0 {
+	if t.key == model.LabelHostname && (!r.exists(at) || mayWait(r, t.class)) ||
+		len(t.domains) < int(t.spread.MinDomains) || len(t.domains) == 0 {
 		return 0
 	}
 	least := r.counts[count{t.id, t.domains[0]}]
@@ -92,7 +93,7 @@ func (r *replay) minimum(t *boundTerm, at int) int {
 }
 
 // mayWait: a rule over labels of the class asks for pods on machines that have yet to start.
-func (r *replay) mayWait(class int) bool {
+func mayWait(r *replay, class int) bool {
 	starting := func(t *boundTerm) bool { return t.starting > 0 && (t.spread == nil || t.key != model.LabelHostname) }
 	return slices.ContainsFunc(r.spread[class], starting) || slices.ContainsFunc(r.near[class], starting)
 }
