@@ -144,7 +144,8 @@ func TestClaimsThatEndAtOnceComeEverMoreSlowly(t *testing.T) {
 				w.mirror.feed.Delete(&claim)
 			}
 		}
-		if bought < 3 || bought > 8 {
+		// Two are forgiven: a user may have deleted them.
+		if bought < 3 || bought > 10 {
 			t.Errorf("%d claims in a minute, want a few", bought)
 		}
 		if got := w.recorder.of(event.ReasonPurchaseFailed); len(got) == 0 || !strings.Contains(got[0], "ended without a machine") {

@@ -198,7 +198,7 @@ func (w *azureWorld) start(recorder *toldEvents) *cloudprovider.Port {
 	w.told = &purchasebackoff.Loop{
 		Kube: w.kube, Recorder: recorder, Clock: clk, Metrics: numbers,
 		Purchases: w.loop.admission.backoff.purchases, Registrations: w.registrations,
-		Known:   func() bool { return true },
+		Snapshot: w.mirror.Snapshot, Known: func() bool { return true },
 		Changes: func() uint64 { return 0 }, // what it looks at without a change is tested
 	}
 	ctx, cancel := context.WithCancel(w.ctx)

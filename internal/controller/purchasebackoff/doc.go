@@ -21,6 +21,8 @@
 //
 //   - breaker.go, store.go: the mechanism, and how it is written down
 //   - purchases.go, workload.go: what was bought for which workload, and what became of it
+//   - landings.go: which purchases led to a running pod
+//   - forgiven.go: purchases whose outcome says nothing about the workload
 //   - rounds.go: how often in a row a plan is made again because of refusals
 //   - differences.go: how a node differs from what was promised
 //   - sizes.go: machines that come smaller than promised

@@ -42,8 +42,8 @@ type Metrics interface {
 	Paused(workloads, classes int)
 }
 
-// Loop follows registrations and tells of what is paused: conditions of AKSNodeClasses
-// and NodePools, events, metrics. It is a manager's runnable.
+// Loop follows registrations and purchases and tells of what is paused: conditions of
+// AKSNodeClasses and NodePools, events, metrics. It is a manager's runnable.
 type Loop struct {
 	Kube          client.Client
 	Recorder      events.Recorder
@@ -75,10 +75,12 @@ func (l *Loop) Start(ctx context.Context) error {
 		"following machines until they are nodes", l.state, l.look)
 }
 
-// state is the number of changes; while machines are followed, or something pauses or may do so,
-// another one every time, since pauses end and machines are given up as time passes.
+// state is the number of changes; while machines are followed or the outcome of a purchase is
+// awaited, or something pauses or may do so, another one every time, since pods come, pauses
+// end and machines are given up as time passes.
 func (l *Loop) state() uint64 {
-	if !l.told || l.paused || l.Registrations.following() || len(l.Purchases.inRow()) > 0 || len(l.Registrations.Paused()) > 0 {
+	awaited := l.Purchases.awaits() || l.Registrations.following()
+	if !l.told || l.paused || awaited || len(l.Purchases.inRow()) > 0 || len(l.Registrations.Paused()) > 0 {
 		l.busy++
 	}
 	return l.Changes() + l.busy
@@ -91,6 +93,7 @@ func (l *Loop) look(ctx context.Context) error {
 	if l.told = l.Known(); !l.told {
 		return nil
 	}
+	l.Purchases.Land(l.Snapshot)
 	classes := l.Registrations.Paused()
 	workloads := l.Purchases.Paused(l.Snapshot)
 	l.paused = len(workloads)+len(classes) > 0
@@ -212,20 +215,10 @@ func (p *Purchases) Paused(snapshot func() *fleet.Snapshot) []Record {
 	if len(failed) == 0 {
 		return nil
 	}
-	waiting, workloads, s := map[string]bool{}, Workloads{}, snapshot()
-	for pod := range s.Pods() {
-		if pod.Wanted {
-			waiting[string(workloads.Of(pod))] = true
-		}
-	}
-	if len(s.Buffers()) > 0 {
-		for _, pool := range s.Pools() {
-			waiting[string(VirtualPods(pool.Name))] = true
-		}
-	}
+	waiting := wanting(snapshot())
 	var out []Record
 	for _, key := range slices.Sorted(maps.Keys(failed)) {
-		if waiting[key] {
+		if waiting[Workload(key)] {
 			out = append(out, failed[key])
 		}
 	}

@@ -46,8 +46,8 @@ const (
 // Purchases follow what is bought for workloads. A purchase for a workload is what one plan
 // buys for it, however many machines that are. It succeeds when a pod of the workload
 // runs on one of the machines, and fails when the machines are there, or gone, and
-// pods of the workload still wait. One goroutine calls Observe; the rest is safe for
-// concurrent use.
+// pods of the workload still wait, unless others have ended the machines. One goroutine
+// calls Observe; the rest is safe for concurrent use.
 type Purchases struct {
 	clock clock.Clock
 	// Landings counts machines that no pod came to, Launches NodeClaims that ended
@@ -64,6 +64,8 @@ type Purchases struct {
 	// that came to nothing thereby.
 	unsold map[string]time.Time
 	rounds *rounds
+	// forgiven counts purchases in a row whose outcome says nothing about their workload.
+	forgiven *forgiven
 }
 
 type purchaseKey struct {
@@ -88,17 +90,27 @@ type bought struct {
 	// launched is whether there has been a machine, gone whether the claim has ended or
 	// its machine says that it cannot become a node.
 	launched, gone bool
-	// unbootable is whether the machine has said that it cannot become a node.
-	unbootable bool
+	// unbootable is whether the machine has said that it cannot become a node, troubled
+	// whether the cloud has said why there is no machine.
+	unbootable, troubled bool
+	// orphaned is whether its NodePool is gone or about to go.
+	orphaned bool
 	// ready is since when the node can run pods, zero before.
 	ready time.Time
+	// looked is when the node was last seen with the claim and able to run pods, zero before.
+	looked time.Time
+	// open is whether the node was once seen so and not cordoned.
+	open bool
+	// missed claims are gone and were ready in between, at a time when they were not looked at:
+	// pods may have run there.
+	missed bool
 }
 
 // NewPurchases returns purchases without a past.
 func NewPurchases(clk clock.Clock) *Purchases {
 	return &Purchases{
 		clock: clk, open: map[purchaseKey]*purchase{}, Sizes: NewSizes(clk),
-		unsold: map[string]time.Time{}, rounds: newRounds(clk),
+		unsold: map[string]time.Time{}, rounds: newRounds(clk), forgiven: newForgiven(clk),
 		Landings: NewBreaker(landingPolicy(), clk), Launches: NewBreaker(launchPolicy(), clk),
 	}
 }
@@ -160,10 +172,7 @@ func (p *Purchases) Observe(v View) []Outcome {
 	for key, of := range p.open {
 		if !of.decided {
 			if landed[key] {
-				of.decided = true
-				p.Landings.Succeeded(string(key.workload))
-				p.Launches.Succeeded(string(key.workload))
-				p.rounds.end(key.workload)
+				p.succeeded(key, of)
 			} else if o := p.decide(key, of, v, waiting[key.workload]); o != nil {
 				out = append(out, *o)
 			}
@@ -201,35 +210,6 @@ func (p *Purchases) add(key purchaseKey, pool, claim string, created time.Time) 
 	return b
 }
 
-// follow takes in the claims of a snapshot.
-func (p *Purchases) follow(s *fleet.Snapshot) {
-	here := map[string]bool{}
-	for c := range s.AllClaims() {
-		if len(c.BoughtFor) == 0 || c.Plan == "" {
-			continue
-		}
-		here[c.Name] = true
-		node := s.Node(c.NodeName)
-		for _, w := range c.BoughtFor {
-			b := p.add(purchaseKey{c.Plan, Workload(w)}, c.Pool, c.Name, c.Created)
-			b.launched = b.launched || c.ProviderID != ""
-			b.gone = c.Leaving || c.BootFailed
-			b.unbootable = b.unbootable || c.BootFailed
-			if b.ready.IsZero() && node != nil && node.Initialized {
-				b.ready = p.clock.Now()
-				if c.Initialized.Before(b.ready) && !c.Initialized.IsZero() {
-					b.ready = c.Initialized
-				}
-			}
-		}
-	}
-	for _, of := range p.open {
-		for name, b := range of.claims {
-			b.gone = b.gone || !here[name]
-		}
-	}
-}
-
 // landed are the purchases with a pod of their workload on one of their machines.
 func (p *Purchases) landed(s *fleet.Snapshot, workloads Workloads) map[purchaseKey]bool {
 	plans := map[string]string{} // plan by node
@@ -261,11 +241,11 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 	launched := false
 	for name, b := range of.claims {
 		switch {
+		case p.longReady(b):
+			of.decided = true
+			return nil
 		case b.gone:
 		case b.ready.IsZero() || v.Pending(name) || p.clock.Since(b.ready) < settleWithin:
-			return nil
-		case p.clock.Since(b.ready) > decideWithin:
-			of.decided = true
 			return nil
 		}
 		if v.Explained(name) {
@@ -278,7 +258,7 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 		return nil
 	}
 	of.decided = true
-	if of.again && !launched {
+	if of.again && !launched || !p.speaks(of, v.Snapshot) && p.forgiven.forgive(key.workload, of.made) {
 		return nil
 	}
 	why, used := p.why(of, v, waiting[0])
@@ -307,9 +287,11 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 // is there, or that it is gone. It is used when a machine is as it was promised and
 // pods of others have taken the room: then the purchase was not in vain.
 func (p *Purchases) why(of *purchase, v View, pod *fleet.Pod) (text string, used bool) {
+	speaks := p.speaks(of, v.Snapshot)
 	for _, name := range slices.Sorted(maps.Keys(of.claims)) {
 		b, claim := of.claims[name], v.Snapshot.Claim(name)
 		switch {
+		case speaks && !p.machineSpeaks(name, b, v.Snapshot):
 		case !b.gone && claim != nil && v.Snapshot.Node(claim.NodeName) != nil:
 			found := compareWithPromise(v.Snapshot, claim)
 			if found.others > 0 && len(found.differences) == 0 {
@@ -318,6 +300,8 @@ func (p *Purchases) why(of *purchase, v View, pod *fleet.Pod) (text string, used
 			return found.text(claim.NodeName, v.Explain(name, pod)), false
 		case b.unbootable:
 			text = fmt.Sprintf("the machine of NodeClaim %s does not become a node, as its condition Booted says", name)
+		case !b.ready.IsZero():
+			text = fmt.Sprintf("NodeClaim %s ended before a pod ran on its machine", name)
 		case b.launched:
 			text = fmt.Sprintf("NodeClaim %s ended before its machine could run pods", name)
 		case text == "":
