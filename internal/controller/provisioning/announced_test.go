@@ -448,7 +448,7 @@ func TestJobsOfJobSetAreBoughtForAtOnce(t *testing.T) {
 func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := jobOfSet(0, 2, 4), jobOfSet(1, 2, 4)
-		pods := NewExpectedPods(clock.RealClock{})
+		pods := NewExpectedPods(clock.RealClock{}, time.Second)
 		pods.Observe(podsOf("Job", first, 0, 1)[0].(*corev1.Pod))
 		starting := newStartingOwners(clock.RealClock{}, pods)
 		starting.observe(first)

@@ -15,7 +15,8 @@
 //
 //   - complete: it is known which pods the owners of the new pods still have to
 //     create (see [Completeness]), and no further owner has joined for 200 ms, or the
-//     first one did 1 s ago;
+//     first one did 1 s ago; and none of them replaces another one, or has lost a pod
+//     that ran within the idle duration;
 //   - idle: no new trigger for the idle duration (1 s);
 //   - max: the maximum duration (10 s) has passed.
 //
@@ -51,7 +52,7 @@
 // land there, pods are nominated for their node once it has registered, the largest
 // first (nominees.go, nominations.go).
 //
-//   - batch.go, expectedpods.go, owners.go: when a batch closes
+//   - batch.go, expectedpods.go, losses.go, owners.go: when a batch closes
 //   - triggers.go: what opens one
 //   - endings.go: claims that end without a machine end together
 //   - loop.go: the rounds

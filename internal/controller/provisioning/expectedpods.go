@@ -42,6 +42,8 @@ type ExpectedPods struct {
 	owners map[Owner]Counts
 	// covered is how many pods of an owner have a place before they exist.
 	covered map[types.UID]int
+	// losses are the owners whose pods are taken away.
+	losses losses
 	// fresh are the pods that have begun to wait since TakeFresh.
 	fresh map[types.NamespacedName]bool
 	// placed are the pods for which the last plan found room on nodes that are ready. Those
@@ -62,6 +64,8 @@ type podEntry struct {
 	// alive pods are neither finished nor being deleted. Waiting ones were found
 	// unschedulable, which is judged, or nothing is said about them yet.
 	alive, waiting, judged bool
+	// bound pods have a node.
+	bound bool
 	// open and pattern are as in Counts.
 	open, pattern bool
 	// nominated pods have the promise of a node and are not bound to it yet.
@@ -70,10 +74,12 @@ type podEntry struct {
 	reminded time.Time
 }
 
-// NewExpectedPods returns one that knows no pods.
-func NewExpectedPods(clk clock.Clock) *ExpectedPods {
+// NewExpectedPods returns one that knows no pods. An owner that has lost a pod may lose
+// another one for as long as a batch waits when it is idle.
+func NewExpectedPods(clk clock.Clock, idle time.Duration) *ExpectedPods {
 	return &ExpectedPods{
-		clock: clk, pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{}, covered: map[types.UID]int{},
+		clock: clk, losses: newLosses(clk, idle),
+		pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{}, covered: map[types.UID]int{},
 		fresh: map[types.NamespacedName]bool{},
 	}
 }
@@ -102,6 +108,7 @@ func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 		owner:   ownerOf(pod),
 		alive:   !podutils.IsTerminal(pod) && !podutils.IsTerminating(pod),
 		judged:  podutils.IsProvisionable(pod),
+		bound:   podutils.IsScheduled(pod),
 		pattern: kube.IsPattern(pod),
 
 		nominated: podutils.IsPreempting(pod) && !podutils.IsScheduled(pod),
@@ -122,6 +129,9 @@ func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 	r.count(before, -1)
 	r.count(now, +1)
 	r.pods[key] = now
+	if before.alive && before.bound && evicted(pod) {
+		r.losses.add(before.owner)
+	}
 	if what == New {
 		r.fresh[key] = true
 	}
@@ -179,8 +189,19 @@ func (r *ExpectedPods) attention(before podEntry, now *podEntry) Attention {
 func (r *ExpectedPods) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.count(r.pods[key], -1)
+	before := r.pods[key]
+	if before.alive && before.bound {
+		r.losses.add(before.owner)
+	}
+	r.count(before, -1)
 	delete(r.pods, key)
+}
+
+// Losing reports whether an owner has lost a pod so lately that it may lose more.
+func (r *ExpectedPods) Losing(o Owner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.losses.lately(o)
 }
 
 // Cover says for how many pods of each owner, by its UID, there are places before they

@@ -73,7 +73,7 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 				if c.owner != nil {
 					builder.WithObjects(c.owner)
 				}
-				expected := NewExpectedPods(clock.RealClock{})
+				expected := NewExpectedPods(clock.RealClock{}, time.Second)
 				owner := Owner{}
 				add := func(count int, kind string, shape func(*corev1.Pod)) {
 					for i := range count {
@@ -113,7 +113,7 @@ func unschedulable(p *corev1.Pod) {
 
 func TestExpectedPodsFollowPodLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		expected := NewExpectedPods(clock.RealClock{})
+		expected := NewExpectedPods(clock.RealClock{}, time.Second)
 		yes := true
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "a", UID: "1",
@@ -154,7 +154,7 @@ func TestExpectedPodsFollowPodLifecycle(t *testing.T) {
 
 func TestExpectedPodsSettleOnceForUnscheduledPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		expected := NewExpectedPods(clock.RealClock{})
+		expected := NewExpectedPods(clock.RealClock{}, time.Second)
 		pods := make([]*corev1.Pod, 2)
 		for i := range pods {
 			pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}

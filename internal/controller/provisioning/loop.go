@@ -51,7 +51,6 @@ func NewLoop(cfg Config) *Loop {
 	l := &Loop{
 		clock: cfg.Clock, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
 		batch:        cfg.Batch,
-		pods:         NewExpectedPods(cfg.Clock),
 		expected:     newExpectedClaims(&cfg),
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
@@ -60,6 +59,7 @@ func NewLoop(cfg Config) *Loop {
 	if l.batch == nil {
 		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
 	}
+	l.pods = NewExpectedPods(cfg.Clock, l.batch.durations.Idle)
 	l.admission = &admission{
 		notBuying: cfg.NotBuying, registrations: cfg.Registrations, ceiling: purchasebackoff.NewCeiling(cfg.Settings.Limits, cfg.Clock),
 		backoff: &backoff{purchases: cfg.Purchases, registrations: cfg.Registrations, reservations: l.reservations, solve: cfg.Solve},

@@ -44,13 +44,14 @@ func (c *Completeness) forget(o client.Object) {
 // that can be planned: there is a pod after which the others can be planned, or all of
 // them are there and the scheduler has judged them. Of an owner whose kind is not known
 // here, and of bare pods, this is not known, so the answer is no and the idle time
-// decides. So it does for an owner that replaces another one, whose pods make room.
+// decides. So it does for an owner that replaces another one, whose pods make room, and for
+// one that loses pods, of which the next may follow.
 func (c *Completeness) Complete(ctx context.Context, owners []Owner) bool {
 	if c.Starting != nil && c.Starting.any() {
 		return false
 	}
 	for _, o := range owners {
-		if c.Rollouts.under(o) {
+		if c.Rollouts.under(o) || c.Pods.Losing(o) {
 			return false
 		}
 		if known, _ := c.look(ctx, o); !known {

@@ -69,7 +69,7 @@ func TestPodWaitsForRoomThatIsVacated(t *testing.T) {
 
 func TestPlaceIsMissedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		expected := NewExpectedPods(clock.RealClock{})
+		expected := NewExpectedPods(clock.RealClock{}, time.Second)
 		pod := waitingPods(1, "1")[0].(*corev1.Pod)
 		expected.Observe(pod)
 		want := func(what string, want bool) {

@@ -25,7 +25,7 @@ func TestRolloutIsNoCompleteBatch(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		before, next := ofDeployment("before", "web", 2, 3), ofDeployment("next", "web", 2, 0)
-		pods := NewExpectedPods(clock.RealClock{})
+		pods := NewExpectedPods(clock.RealClock{}, time.Second)
 		c := &Completeness{
 			Kube: fake.NewClientBuilder().WithObjects(before, next).Build(), Pods: pods, Starting: newStartingOwners(clock.RealClock{}, pods),
 			Announces: func(string) bool { return true },

@@ -1,0 +1,131 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// ofSet is a pod of ReplicaSet web; change may be nil.
+func ofSet(name string, change func(*corev1.Pod)) *corev1.Pod {
+	yes := true
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, UID: types.UID(name),
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: &yes}},
+	}}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+func bound(p *corev1.Pod) { p.Spec.NodeName = "node" }
+
+func ended(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "node", corev1.PodSucceeded }
+
+// scaledDown is a pod that its owner has deleted, takenAway one that something else has.
+func scaledDown(p *corev1.Pod) {
+	now := metav1.Now()
+	p.Spec.NodeName, p.DeletionTimestamp = "node", &now
+}
+
+func takenAway(p *corev1.Pod) {
+	scaledDown(p)
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
+}
+
+func losingWorld(wants int32) (*ExpectedPods, *Completeness) {
+	pods := NewExpectedPods(clock.RealClock{}, time.Second)
+	set := replicaSet("web", wants)
+	set.UID = "web"
+	kube := fake.NewClientBuilder().WithObjects(set).Build()
+	return pods, &Completeness{Kube: kube, Pods: pods, Announces: func(string) bool { return true }}
+}
+
+// The pods of a node that is drained go one after the other, and each is replaced at once. One
+// plan for all that is lost buys less than one for each.
+func TestDrainedNodeIsOneBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		const n = 4
+		pods, c := losingWorld(n)
+		for i := range n {
+			pods.Observe(ofSet(fmt.Sprint("old-", i), bound))
+		}
+		for i := range n {
+			time.AfterFunc(time.Duration(i)*200*time.Millisecond, func() {
+				pods.Observe(ofSet(fmt.Sprint("old-", i), takenAway))
+				next := ofSet(fmt.Sprint("new-", i), unschedulable)
+				owner := ownerOf(next)
+				pods.Observe(next)
+				b.Trigger(next.Name, News{Owner: &owner})
+			})
+		}
+		if got := closed(ctx, t, b, c.Complete); !strings.HasSuffix(got, " after 1.6s") {
+			t.Errorf("the batch is %s, want it a second after the last pod", got)
+		}
+	})
+}
+
+// An owner that loses pods may lose the next one for a second. What it deletes itself, what has
+// ended and what never ran is no loss.
+func TestLossIsAPodThatWasTakenAway(t *testing.T) {
+	forget := func(p *ExpectedPods, name string) { p.Forget(client.ObjectKey{Namespace: "default", Name: name}) }
+	for name, c := range map[string]struct {
+		before func(*corev1.Pod)
+		goes   func(*ExpectedPods)
+		want   bool
+	}{
+		"evicted":                 {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", takenAway)) }, true},
+		"vanished with its node":  {bound, func(p *ExpectedPods) { forget(p, "old") }, true},
+		"evicted, and gone since": {takenAway, func(p *ExpectedPods) { forget(p, "old") }, false},
+		"scaled down":             {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", scaledDown)) }, false},
+		"scaled down and gone": {bound, func(p *ExpectedPods) {
+			p.Observe(ofSet("old", scaledDown))
+			forget(p, "old")
+		}, false},
+		"ended and deleted": {ended, func(p *ExpectedPods) { forget(p, "old") }, false},
+		"waited":            {unschedulable, func(p *ExpectedPods) { forget(p, "old") }, false},
+		"none":              {bound, func(*ExpectedPods) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods, completeness := losingWorld(1)
+				pods.Observe(ofSet("old", c.before))
+				c.goes(pods)
+				next := ofSet("new", unschedulable)
+				pods.Observe(next)
+				owners := []Owner{ownerOf(next)}
+				if got := completeness.Complete(t.Context(), owners); got == c.want {
+					t.Errorf("complete is %v at once", got)
+				}
+				time.Sleep(time.Second)
+				if !completeness.Complete(t.Context(), owners) {
+					t.Error("it is not complete after a second")
+				}
+			})
+		})
+	}
+}
+
+func TestLossesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLosses(clock.RealClock{}, time.Second)
+		for i := range 1000 {
+			l.add(Owner{Name: fmt.Sprint(i)})
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := len(l.at); n > 200 {
+			t.Errorf("%d owners are kept, want those of two seconds", n)
+		}
+	})
+}
