@@ -1,11 +1,15 @@
 package provisioning
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -15,6 +19,7 @@ import (
 // backoff keeps a round from buying again for workloads whose last purchases came to
 // nothing. One goroutine uses it.
 type backoff struct {
+	kube          client.Reader
 	purchases     *purchasebackoff.Purchases
 	registrations *purchasebackoff.Registrations
 	reservations  *reservations
@@ -33,7 +38,7 @@ type heldPods struct {
 // nodes that exist, since the scheduler needs no plan for that.
 //
 // It returns the purchases that failed since the last round.
-func (b *backoff) apply(in *planInputs) []purchasebackoff.Outcome {
+func (b *backoff) apply(ctx context.Context, in *planInputs) []purchasebackoff.Outcome {
 	var waiting []*fleet.Pod
 	p := in.input.Problem
 	for i := range p.Classes {
@@ -47,11 +52,32 @@ func (b *backoff) apply(in *planInputs) []purchasebackoff.Outcome {
 		Snapshot: in.snapshot, Waiting: waiting, Circumstances: in.circumstances,
 		Pending: b.reservations.hold, Explained: b.registrations.Explains, Counted: b.registrations.Counted,
 		Explain: func(claim string, pod *fleet.Pod) string {
-			return misfit{in.input.Problem, b.solve}.explain(claim, pod.Ref)
+			return b.explain(ctx, in, claim, pod.Ref)
 		},
 	})
 	in.held = b.hold(in)
 	return failed
+}
+
+// explain says why the node of a claim does not take a pod. What the scheduler says of it comes
+// before what a look of nap's own found, unless that says what the node has and the pod needs:
+// the scheduler speaks of all nodes together, but knows of more than nap, such as volumes.
+func (b *backoff) explain(ctx context.Context, in *planInputs, claim string, pod model.PodRef) string {
+	found, exact := misfit{in.input.Problem, b.solve}.explain(claim, pod)
+	if exact {
+		return found
+	}
+	object := &corev1.Pod{}
+	// A pod that cannot be read is explained by the rest.
+	if err := b.kube.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Name}, object, client.UnsafeDisableDeepCopy); err != nil {
+		return found
+	}
+	for i := range object.Status.Conditions {
+		if c := &object.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return "the scheduler says: " + strings.TrimSuffix(c.Message, ".")
+		}
+	}
+	return found
 }
 
 // hold takes pods out of the problem.

@@ -62,7 +62,10 @@ func NewLoop(cfg Config) *Loop {
 	l.pods = NewExpectedPods(cfg.Clock, l.batch.durations.Idle)
 	l.admission = &admission{
 		notBuying: cfg.NotBuying, registrations: cfg.Registrations, ceiling: purchasebackoff.NewCeiling(cfg.Settings.Limits, cfg.Clock),
-		backoff: &backoff{purchases: cfg.Purchases, registrations: cfg.Registrations, reservations: l.reservations, solve: cfg.Solve},
+		backoff: &backoff{
+			kube: cfg.Clients.Cached, purchases: cfg.Purchases, registrations: cfg.Registrations,
+			reservations: l.reservations, solve: cfg.Solve,
+		},
 	}
 	l.gatherer.admission = l.admission
 	l.drafter = &drafter{newID: cfg.NewID, atAnyPrice: cfg.Purchases.AtAnyPrice}
@@ -222,7 +225,7 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 	}
 	in.settled = settleUnjudged(in.input, l.solve)
 	l.cover(in, in.settled)
-	failed := l.admission.backoff.apply(in)
+	failed := l.admission.backoff.apply(ctx, in)
 	if in.pods, err = l.gatherer.readPods(ctx, in.input); err != nil {
 		return nil, err
 	}

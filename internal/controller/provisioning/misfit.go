@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // misfit asks the planner why a pod does not fit on a node that is there. The planner
@@ -17,13 +18,14 @@ type misfit struct {
 }
 
 // explain says in words why a pod does not fit on the node of a claim. It is empty where
-// the planner would put it there, or where either is not part of the problem.
-func (m misfit) explain(claim string, pod model.PodRef) string {
+// the planner would put it there, or where either is not part of the problem. It is exact
+// where it says what the node has and the pod needs.
+func (m misfit) explain(claim string, pod model.PodRef) (text string, exact bool) {
 	p := m.problem
 	n := slices.IndexFunc(p.Nodes, func(n model.Node) bool { return n.Claim == claim })
 	class := slices.IndexFunc(p.Classes, func(c model.PodClass) bool { return slices.Contains(c.Pods, pod) })
 	if n < 0 || class < 0 {
-		return ""
+		return "", false
 	}
 	alone := p.Classes[class]
 	alone.Pods = []model.PodRef{pod}
@@ -33,19 +35,21 @@ func (m misfit) explain(claim string, pod model.PodRef) string {
 		Pools:    []model.Pool{asPool(&p.Nodes[n])},
 	})
 	if len(plan.Unschedulable) == 0 {
-		return ""
+		return "", false
 	}
 	u := &plan.Unschedulable[0]
 	if u.Nearest == nil || u.Nearest.Have == "" && u.Nearest.Want == "" {
-		return string(u.Reason)
+		meaning := strings.TrimSuffix(explain.Meaning(u.Reason), ".")
+		return fmt.Sprintf("%s (%s)", u.Reason, model.Clause(meaning)), false
 	}
-	return fmt.Sprintf("%s (it has %s, the pod needs %s)", u.Nearest.Reason, u.Nearest.Have, u.Nearest.Want)
+	return fmt.Sprintf("%s (it has %s, the pod needs %s)", u.Nearest.Reason, u.Nearest.Have, u.Nearest.Want), true
 }
 
-// asType is a machine like the node, without what runs there.
+// asType is a machine like the node, without what runs there. It has the node's labels: which of
+// them a machine brings by itself is not known here, and asPool asks for all of them.
 func asType(n *model.Node) model.InstanceType {
 	return model.InstanceType{
-		Name: n.Labels[model.LabelInstanceType], Capacity: n.Allocatable.Sub(n.Used), VolumeSlots: n.VolumeSlots,
+		Name: n.Labels[model.LabelInstanceType], Labels: n.Labels, Capacity: n.Allocatable.Sub(n.Used), VolumeSlots: n.VolumeSlots,
 		Offerings: []model.Offering{{
 			Zone: n.Labels[model.LabelZone], CapacityType: model.CapacityType(n.Labels[model.LabelCapacityType]), Available: true,
 		}},

@@ -167,7 +167,11 @@ func faults() map[string]fault {
 			fits: func(n *corev1.Node) bool { return n.Labels["tier"] == "gold" },
 		},
 		"volume that is made in another zone": {
-			objects: unboundDisk(), pod: diskOfPod, arrive: diskIn("eastus-2"), runs: true, machines: 2, told: "VolumeTopology",
+			objects: unboundDisk(), pod: func(p *corev1.Pod) {
+				diskOfPod(p)
+				p.Status.Conditions[0].Message = "0/1 nodes are available: 1 node(s) had volume node affinity conflict."
+			},
+			arrive: diskIn("eastus-2"), runs: true, machines: 2, told: "VolumeTopology (it has",
 			fits: func(n *corev1.Node) bool { return n.Labels[corev1.LabelTopologyZone] == "eastus-2" },
 		},
 		"volume that is made in a zone without machines": {
@@ -187,6 +191,14 @@ func faults() map[string]fault {
 		"kubelet that is never ready": {
 			spoil: uninitialized(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }),
 			fits:  func(*corev1.Node) bool { return false }, machines: 1, waits: true, told: "its kubelet is not Ready",
+		},
+		"volume that the scheduler alone knows of": {
+			pod: func(p *corev1.Pod) {
+				p.Status.Conditions[0].Message = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."
+			},
+			spoil: func(n *corev1.Node) { n.Labels[corev1.LabelArchStable] = "amd64" },
+			fits:  func(*corev1.Node) bool { return false }, machines: 3,
+			told: "the scheduler says: 0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind",
 		},
 		"no cause that anything shows": {
 			fits:     func(*corev1.Node) bool { return false },
