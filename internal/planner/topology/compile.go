@@ -37,12 +37,17 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 	}
 	l := newLinker(c)
 	var inverse []AntiAffinity
+	added := make([]int, len(c.t.counters)) // by counter, 1 more than the last class that adds to it
 	for i := range p.Classes {
 		adds, repelled := l.find(&p.Classes[i].PodShape)
 		c.t.adds = append(c.t.adds, adds)
+		added = slices.Grow(added, len(c.t.counters)-len(added))[:len(c.t.counters)] // find may have made some
+		for _, counter := range adds {
+			added[counter] = i + 1
+		}
 		inverse = make([]AntiAffinity, 0, len(repelled))
 		for _, counter := range repelled {
-			inverse = append(inverse, AntiAffinity{counter, c.t.counters[counter].key, slices.Contains(adds, counter)})
+			inverse = append(inverse, AntiAffinity{counter, c.t.counters[counter].key, added[counter] == i+1})
 		}
 		for level := range c.t.rules[i] {
 			c.t.rules[i][level].Inverse, c.t.rules[i][level].added = inverse, len(adds) > 0

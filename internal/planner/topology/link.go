@@ -17,13 +17,16 @@ type linker struct {
 	rest    []int
 	// keys are the label keys of byLabel.
 	keys map[string]bool
-	// cells is the storage of all lists that find returned, one behind the other.
+	// cells is the storage of the lists that find returned last, one behind the other.
 	cells []int
 	// candidates and inverse are storage for one call of find.
 	candidates, inverse []int
 }
 
 type label struct{ key, value string }
+
+// cellsAtOnce is for how many entries of lists storage is made at a time.
+const cellsAtOnce = 1 << 14
 
 // newLinker indexes the counters that the compiler has so far.
 func newLinker(c *compiler) *linker {
@@ -45,7 +48,6 @@ func newLinker(c *compiler) *linker {
 // selects them. Terms of the shape itself that have no counter yet get one; only pods
 // that are not valid have such terms, so that no other shape needs to know.
 func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
-	begin := len(l.cells)
 	l.candidates, l.inverse = append(l.candidates[:0], l.rest...), l.inverse[:0]
 	for k, v := range shape.Labels { // sorted below
 		if l.keys[k] {
@@ -53,6 +55,10 @@ func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 		}
 	}
 	slices.Sort(l.candidates)
+	if most := len(l.candidates) + len(shape.AntiAffinity); cap(l.cells)-len(l.cells) < most {
+		l.cells = make([]int, 0, max(most, cellsAtOnce)) // what was found before stays where it is
+	}
+	begin := len(l.cells)
 	for _, i := range l.candidates {
 		if !l.c.t.counters[i].selects(shape.Namespace, shape.Labels) {
 			continue
