@@ -95,7 +95,8 @@ func (k keeping) held(n int32, due model.Money) *model.KeptNode {
 	}
 	switch {
 	case goes(b.st.Unplaced.ReleasePreferences):
-		return compiled.Keep(int(n), model.ReasonKeepsPreferences, "%s could go if %s gave up preferences that hold there.", name, k.preferring(n))
+		return compiled.Keep(int(n), model.ReasonKeepsPreferences,
+			"%s could go if %s gave up preferences that hold there.", name, k.preferring(n))
 	case goes(b.st.Unplaced.Release):
 		return compiled.Keep(int(n), model.ReasonPoolWeight, "%s could go if its pods went to a NodePool of less weight than they have to.", name)
 	}
