@@ -68,11 +68,11 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 	case model.ReasonUnavailable:
 		return "nap retry " + nearest.InstanceType
 	case model.ReasonQuota:
-		_, short, err := offline.SizeAndFamily(nearest.InstanceType)
-		if _, named, is := strings.Cut(nearest.Have, " left of quota "); is { // it may be that of the region, or of spot
-			short, err = named, nil
+		short := nearest.Quota // which may be that of the region, or of spot
+		if short == "" {
+			_, short, _ = offline.SizeAndFamily(nearest.InstanceType)
 		}
-		if err == nil {
+		if short != "" {
 			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"", m.source.Region, short)
 		}
 	case model.ReasonLimit:

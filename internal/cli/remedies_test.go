@@ -362,3 +362,14 @@ func understandsKubectl(t *testing.T, args []string) {
 		t.Errorf("%s: the patch or its type is none", line)
 	}
 }
+
+// The command looks at the quota that is short, which need not be that of the family.
+func TestQuotaCommandNamesTheQuotaThatIsShort(t *testing.T) {
+	made := plannedForReasons(t)
+	for quota, want := range map[string]string{"": "standardDSv5Family", "cores": "cores"} {
+		got := made.pendingCommand(model.ReasonQuota, &model.NearestMiss{InstanceType: "Standard_D4s_v5", Quota: quota}, nil)
+		if !strings.Contains(got, "[?name.value=='"+want+"']") {
+			t.Errorf("quota %q: %s", quota, got)
+		}
+	}
+}

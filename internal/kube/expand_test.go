@@ -290,6 +290,9 @@ func TestWorkloadsThatAServerRefuses(t *testing.T) {
 		autoscaler("minReplicas: -1, maxReplicas: 2"): "HorizontalPodAutoscaler d: spec.minReplicas: got -1, must not be negative",
 		autoscaler("maxReplicas: -1"):                 "HorizontalPodAutoscaler d: spec.maxReplicas: got -1, must be 1 or more",
 
+		`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: {replicas: -1, minReplicas: 0, ` + pods("") + `}}`: "" +
+			"Rollout r: spec.replicas: got -1, allowed: 0 to 200000",
+
 		`{apiVersion: v1, kind: Node, metadata: {name: node}, status: {allocatable: {cpu: "-1"}}}`: "" +
 			"Node node: status.allocatable[cpu]: got -1, must not be negative",
 		`{apiVersion: v1, kind: Node, metadata: {name: node}, status: {capacity: {memory: "-1Gi"}}}`: "" +

@@ -149,9 +149,15 @@ func copies(m map[string]any, path string) (int, error) {
 	if scale, told := initialScale(m); told {
 		n = scale
 	}
+	replicas, set := integer(m["replicas"])
 	least, bounded := integer(m["minReplicas"])
-	if replicas, set := integer(m["replicas"]); set || bounded {
+	switch {
+	case set && bounded && replicas >= 0:
 		n = max(replicas, least)
+	case set:
+		n = replicas
+	case bounded:
+		n = least
 	}
 	if most, set := integer(m["maxReplicas"]); set {
 		n = min(n, most)

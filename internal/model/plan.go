@@ -109,6 +109,8 @@ type NearestMiss struct {
 	Have, Want string
 	// Fix is one sentence: what to change so that it fits.
 	Fix string
+	// Quota is the name of the quota that is short, empty where none is.
+	Quota string
 	// Fails are the reasons of all checks that the offering fails, Reason the first of them;
 	// empty for a node.
 	Fails []Reason

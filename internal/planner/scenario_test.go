@@ -475,6 +475,9 @@ func picture(p *model.Problem, plan *model.Plan) string {
 		u := &plan.Unschedulable[i]
 		words := explain.Describe(p, u)
 		fmt.Fprintf(&b, "%s x%d | %s: %s\n", p.Classes[u.Class].Labels["app"], len(u.Pods), u.Reason, words.Why)
+		if n := u.Nearest; n != nil && strings.Contains(n.Have, " left of quota ") != (n.Quota != "") {
+			fmt.Fprintf(&b, "  names the quota %q\n", n.Quota)
+		}
 		if words.Nearest != "" {
 			fmt.Fprintf(&b, "  nearest miss: %s\n", words.Nearest)
 		}

@@ -57,6 +57,7 @@ type Tracker struct {
 	mu           sync.Mutex
 	lines        map[string]Line // by lower-case name
 	fetched      time.Time
+	asked        time.Time // when Azure was last asked for them, also in vain
 	refused      time.Time // when Azure last refused a machine
 	stale        bool
 	reservations map[string]reservation
@@ -89,7 +90,7 @@ func (t *Tracker) Set(lines []Line, asked time.Time) {
 		t.revision++
 		t.refreshes++
 	}
-	t.lines, t.fetched, t.stale = byName, asked, false
+	t.lines, t.fetched, t.asked, t.stale = byName, asked, asked, false
 }
 
 // Reserve counts a machine that Azure may not count yet, by its name. Reserving a
@@ -173,7 +174,7 @@ func (t *Tracker) Refused(use model.QuotaUse, told *Line) {
 func (t *Tracker) due() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	age, short := t.now().Sub(t.fetched), !t.refused.IsZero() && t.now().Sub(t.refused) < shortFor
+	age, short := t.now().Sub(t.asked), !t.refused.IsZero() && t.now().Sub(t.refused) < shortFor
 	return age >= refreshEvery || short && age >= refreshSoon
 }
 
@@ -256,6 +257,9 @@ func (t *Tracker) Quotas() []model.Quota {
 // Refresh asks Azure for the figures of a region.
 func (t *Tracker) Refresh(ctx context.Context, client *armcompute.UsageClient, region string) error {
 	asked := t.now()
+	t.mu.Lock()
+	t.asked = asked
+	t.mu.Unlock()
 	var lines []Line
 	for pager := client.NewListPager(region, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)

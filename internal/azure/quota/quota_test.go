@@ -1,9 +1,13 @@
 package quota
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -141,6 +145,15 @@ func TestFiguresAreReadSoonAfterARefusal(t *testing.T) {
 	after(9*time.Minute, false)
 	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 2}, nil)
 	after(0, true)
+	client, err := armcompute.NewUsageClient("s", &azfake.TokenCredential{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	if cancel(); tr.Refresh(ended, client, "eastus") == nil {
+		t.Error("a refresh whose context has ended succeeds")
+	}
+	after(0, false) // what is asked in vain is not asked at once again
 	tr.Set(nil, now)
 	after(50*time.Second, false)
 	after(10*time.Second, true)

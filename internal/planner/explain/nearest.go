@@ -28,7 +28,7 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	}
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
-		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Fails: e.fails(best, checks),
+		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Quota: miss.Quota, Fails: e.fails(best, checks),
 	}
 }
 

@@ -78,6 +78,8 @@ type Miss struct {
 	Have, Want string
 	// Fix is one sentence on what to change; empty means that of the reason.
 	Fix string
+	// Quota is the name of the quota that is short, empty where none is.
+	Quota string
 }
 
 // rule states a constraint over P, the part of a pod on which it depends. Its

@@ -65,9 +65,10 @@ func nodeAffinity() rule[NodeAffinity] {
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
 			if a.contradicts(want.Key) {
-				return Miss{have, want.String(), fmt.Sprintf("Correct what the pod asks for on %s: no value meets all of it.", want.Key)}
+				fix := fmt.Sprintf("Correct what the pod asks for on %s: no value meets all of it.", want.Key)
+				return Miss{Have: have, Want: want.String(), Fix: fix}
 			}
-			return Miss{have, want.String(), at.labelFix(want)}
+			return Miss{Have: have, Want: want.String(), Fix: at.labelFix(want)}
 		},
 	}
 }
@@ -298,7 +299,11 @@ func (at Candidate) exhausted(reason model.Reason) Miss {
 	for _, u := range at.Space.Uses(at.Option) {
 		line := &at.Space.Supply.Lines[u.Line]
 		if left := at.Ledger.Left(u.Line); line.Reason == reason && u.Amount > min(line.Left, left) {
-			return Miss{Have: fmt.Sprintf("%s left of %s", line.Amount(left), line.Name), Want: line.Amount(u.Amount)}
+			miss := Miss{Have: fmt.Sprintf("%s left of %s", line.Amount(left), line.Name), Want: line.Amount(u.Amount)}
+			if reason == model.ReasonQuota {
+				miss.Quota = strings.TrimPrefix(line.Name, quotaLine)
+			}
+			return miss
 		}
 	}
 	if _, offering := at.Space.Offering(at.Option); reason == model.ReasonQuota && offering.NoQuota {

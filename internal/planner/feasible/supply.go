@@ -42,6 +42,9 @@ type Line struct {
 // [model.Money].
 const Dollars = -2
 
+// quotaLine begins the name of a quota's line.
+const quotaLine = "quota "
+
 // Use is what one machine takes from a line.
 type Use struct {
 	Line   int
@@ -88,7 +91,7 @@ func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Optio
 	}
 	for _, q := range p.Quotas {
 		if _, twice := k.quotas[q.Name]; !twice {
-			k.quotas[q.Name] = k.line(Line{model.ReasonQuota, "quota " + q.Name, -1, q.Left})
+			k.quotas[q.Name] = k.line(Line{model.ReasonQuota, quotaLine + q.Name, -1, q.Left})
 		}
 	}
 	for _, pool := range pools {
