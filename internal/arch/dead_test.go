@@ -34,10 +34,9 @@ func testSupport() map[string]string {
 // why tests of other packages need it there.
 func testOnly() map[string]string {
 	return map[string]string{
-		"bench/fleets.Cluster.Nodes":                  "says how large a generated cluster is",
-		"internal/lab/systemnode.Substitutions":       "the closed list of what differs between a container and its process, which a story checks",
-		"internal/planner/binpack.Solve":              "packs with all searches, as the packer's tests and benchmarks do",
-		"internal/planner/binpack/reduced.FullBitset": "builds problems in which every bin fits",
+		"bench/fleets.Cluster.Nodes":            "says how large a generated cluster is",
+		"internal/lab/systemnode.Substitutions": "the closed list of what differs between a container and its process, which a story checks",
+		"internal/planner/binpack.Solve":        "packs with all searches, as the packer's tests and benchmarks do",
 	}
 }
 

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
@@ -19,7 +20,7 @@ type Prepared struct {
 	Classes []PreparedClass
 	// Menu are the options worth buying: of those that no rule tells apart, the
 	// ones that no other beats in both size and price.
-	Menu feasible.Set
+	Menu bitset.Set
 	// Topology binds the rules of the levels to counters.
 	Topology *topology.Topology
 	// state is an empty plan that never changes. It knows the keys of all classes and
@@ -45,7 +46,7 @@ type PreparedClass struct {
 // PreparedLevel says where pods of a class may go, topology aside, and which rules
 // of topology hold.
 type PreparedLevel struct {
-	Options, Nodes feasible.Set
+	Options, Nodes bitset.Set
 	Rules          *topology.Rules
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
@@ -54,7 +54,7 @@ func workload(pods, deployments, bins int, sigma float64) []Class {
 		gib := cpu / 1000 * 3 * math.Exp(0.8*r.NormFloat64())
 		mem := min(math.Max(64, math.Round(gib*16)*64), 100*1024)
 		classes = append(classes, Class{Size: []int64{int64(cpu), int64(mem), 1},
-			Count: max(1, int(float64(pods)*weights[i]/total)), Bins: reduced.FullBitset(bins)})
+			Count: max(1, int(float64(pods)*weights[i]/total)), Bins: bitset.Full(bins)})
 	}
 	return classes
 }

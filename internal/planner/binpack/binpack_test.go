@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // firstPlacesAll tells whether the first packing leaves nothing out, so that
@@ -138,14 +139,14 @@ func problems(items int) *rapid.Generator[*Problem] {
 			p.Shared = append(p.Shared, s)
 		}
 		for left := items; left > 0; {
-			c := Class{Count: rapid.IntRange(1, left).Draw(t, "count"), Bins: reduced.NewBitset(bins)}
+			c := Class{Count: rapid.IntRange(1, left).Draw(t, "count"), Bins: bitset.New(bins)}
 			left -= c.Count
 			for range p.Dims {
 				c.Size = append(c.Size, rapid.Int64Range(0, 15).Draw(t, "size"))
 			}
 			for b := range bins {
 				if rapid.IntRange(0, 3).Draw(t, "compatible") > 0 {
-					c.Bins.Set(b)
+					c.Bins.Add(b)
 				}
 			}
 			c.PerBin = rapid.IntRange(0, 2).Draw(t, "perBin")
@@ -173,7 +174,7 @@ func TestSolveIsFeasibleAndAccountsForEveryItem(t *testing.T) {
 
 func TestBoundWithItemsThatNeedABinEach(t *testing.T) {
 	p := &Problem{Dims: 1, Budget: 48 * time.Microsecond,
-		Classes: []Class{{Size: []int64{3 << 60}, Count: 38, PerBin: 1, Bins: reduced.FullBitset(1)}},
+		Classes: []Class{{Size: []int64{3 << 60}, Count: 38, PerBin: 1, Bins: bitset.Full(1)}},
 		Bins:    []Bin{{Capacity: []int64{3<<60 + 1}, Cost: 48, Max: 3}}}
 	if err := verify(p, Solve(p)); err != nil {
 		t.Fatal(err)
@@ -182,8 +183,8 @@ func TestBoundWithItemsThatNeedABinEach(t *testing.T) {
 
 func TestSolveLargeNumbersDoNotOverflow(t *testing.T) {
 	p := &Problem{Dims: 2,
-		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: reduced.FullBitset(1)},
-			{Size: []int64{0, 0}, Count: 1 << 29, Bins: reduced.FullBitset(1)}},
+		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: bitset.Full(1)},
+			{Size: []int64{0, 0}, Count: 1 << 29, Bins: bitset.Full(1)}},
 		Bins: []Bin{{Capacity: []int64{math.MaxInt64, math.MaxInt64}, Cost: 7, Max: -1}}}
 	s := Solve(p)
 	if s.Cost != 3*7 || sum(s.Unplaced) != 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Items that keep to themselves need a bin each. When there are many, large bins
@@ -11,7 +12,7 @@ import (
 func TestFirstPackingWithItemsThatNeedABinEach(t *testing.T) {
 	rng := reduced.RNG(9)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
-	all := reduced.FullBitset(len(p.Bins))
+	all := bitset.Full(len(p.Bins))
 	p.Classes = append(p.Classes, Class{Size: []int64{250, 1000}, Count: 200, PerBin: 1, Bins: all})
 	for range 40 {
 		cpu := 50 * int64(1+rng.Below(30))

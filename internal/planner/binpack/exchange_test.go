@@ -4,12 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/localsearch"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
-	"pgregory.net/rapid"
 )
 
 // packed is a problem with its packing before the search.
@@ -28,7 +30,7 @@ func TestExchangeShrinksBin(t *testing.T) {
 		Dims: 1, Budget: time.Second, Bins: []Bin{{Capacity: []int64{8}, Cost: 8, Max: -1}, {Capacity: []int64{10}, Cost: 10, Max: -1}},
 	}
 	for _, size := range []int64{6, 5, 4, 3} {
-		p.Classes = append(p.Classes, Class{Size: []int64{size}, Count: 1, Bins: reduced.FullBitset(2)})
+		p.Classes = append(p.Classes, Class{Size: []int64{size}, Count: 1, Bins: bitset.Full(2)})
 	}
 	c, _ := reduce(p)
 	q := c.NewPacking()

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // optimum is the least cost of packing the given number of items of every class,
@@ -185,7 +186,7 @@ func TestFewItemsArePackedAtLeastCost(t *testing.T) {
 func TestExactBoundsAreNotRounded(t *testing.T) {
 	p := &Problem{
 		Dims: 1, Budget: time.Millisecond,
-		Classes: []Class{{Size: []int64{3}, Count: 500, Bins: reduced.FullBitset(2)}},
+		Classes: []Class{{Size: []int64{3}, Count: 500, Bins: bitset.Full(2)}},
 		Bins:    []Bin{{Capacity: []int64{7}, Cost: 20_000_003, Max: -1}, {Capacity: []int64{16}, Cost: 40_000_007, Max: -1}},
 	}
 	if s := Solve(p); s.LowerBound != s.Cost || s.Cost != 100*40_000_007 || Bound(p) != s.Cost {
@@ -245,7 +246,7 @@ func TestBoundOverDomainsIsTheOptimum(t *testing.T) {
 func TestBoundOverDomainsCountsItemsOfEach(t *testing.T) {
 	p := &Problem{
 		Dims: 1, Budget: time.Millisecond,
-		Classes: []Class{{Size: []int64{1}, Count: 4, Bins: reduced.FullBitset(2)}, {Size: []int64{2}, Count: 1, Bins: reduced.FullBitset(2)}},
+		Classes: []Class{{Size: []int64{1}, Count: 4, Bins: bitset.Full(2)}, {Size: []int64{2}, Count: 1, Bins: bitset.Full(2)}},
 		Bins:    []Bin{{Capacity: []int64{6}, Cost: 10, Max: -1}, {Capacity: []int64{6}, Cost: 12, Max: -1}},
 	}
 	d := &Domains{Count: 2, Of: []int{0, 1}, Spans: [][]Span{{{1, 3}, {1, 3}}, nil}}
@@ -329,7 +330,7 @@ func TestSolveLargerBudgetIsNeverWorse(t *testing.T) {
 func TestSearchPlacesLeftOutItemOnceItFits(t *testing.T) {
 	p := &Problem{
 		Dims:    1,
-		Classes: []Class{{Size: []int64{6}, Count: 9, Bins: reduced.Bitset{1}}, {Size: []int64{10}, Count: 3, Bins: reduced.Bitset{1}}},
+		Classes: []Class{{Size: []int64{6}, Count: 9, Bins: bitset.Set{1}}, {Size: []int64{10}, Count: 3, Bins: bitset.Set{1}}},
 		Bins:    []Bin{{Capacity: []int64{28}, Cost: 5, Max: -1}},
 		Shared:  []Shared{{Left: 3, Use: []int64{1}}},
 		Seed:    1,

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // FuzzSolve reads any bytes as a problem, with negative, huge and missing
@@ -73,7 +73,7 @@ func decode(data []byte) *Problem {
 	}
 	for range small(8) {
 		c := Class{Size: vector(p.Dims), Count: small(200) - 10, PerBin: small(4) - small(2), Priority: int32(small(3))}
-		c.Bins = reduced.Bitset{uint64(small(256))}
+		c.Bins = bitset.Set{uint64(small(256))}
 		for range small(3) {
 			c.Conflicts = append(c.Conflicts, int32(small(4)))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // linearOptimum is the least cost of the linear program over all fillings of
@@ -121,7 +122,7 @@ func ordinary(r *rand.Rand) *Problem {
 	}
 	for range 4 + r.IntN(3) {
 		p.Classes = append(p.Classes, Class{
-			Size: []int64{3 + r.Int64N(18), 5 + r.Int64N(60)}, Count: 10 + r.IntN(80), Bins: reduced.FullBitset(len(p.Bins)),
+			Size: []int64{3 + r.Int64N(18), 5 + r.Int64N(60)}, Count: 10 + r.IntN(80), Bins: bitset.Full(len(p.Bins)),
 		})
 	}
 	return p

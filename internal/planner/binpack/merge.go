@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // mergeClasses fills c.classes and returns the distinct sets of compatible
 // bins. Classes merge when a bin cannot tell them apart: same size and bins,
 // and either no cap and no conflicts, or a cap of one and the same conflicts,
 // because then the two exclude each other as their items do among themselves.
-func (r *reducer) mergeClasses() []reduced.Bitset {
+func (r *reducer) mergeClasses() []bitset.Set {
 	p, c := r.p, r.c
 	shared := sharedConflicts(p)
 	c.ConflictIDs = len(shared)
@@ -60,8 +61,8 @@ func (r *reducer) mergeClasses() []reduced.Bitset {
 
 // signatures numbers the distinct sets of usable bins.
 type signatures struct {
-	usable reduced.Bitset
-	all    []reduced.Bitset
+	usable bitset.Set
+	all    []bitset.Set
 	at     map[string]int
 	// shared finds sets that several classes have in common by where they are.
 	shared map[sharedSet]int
@@ -73,12 +74,12 @@ type sharedSet struct {
 	words int
 }
 
-func newSignatures(usable reduced.Bitset) *signatures {
+func newSignatures(usable bitset.Set) *signatures {
 	return &signatures{usable: usable, at: map[string]int{}, shared: map[sharedSet]int{}}
 }
 
 // number of a set, as far as its bins are usable.
-func (s *signatures) number(set reduced.Bitset) int {
+func (s *signatures) number(set bitset.Set) int {
 	var id sharedSet
 	if len(set) > 0 {
 		id = sharedSet{&set[0], len(set)}
@@ -109,13 +110,13 @@ func (s *signatures) number(set reduced.Bitset) int {
 }
 
 // largest is, by dimension, the most that any usable bin has of it.
-func largest(p *Problem, usable reduced.Bitset) []int64 {
+func largest(p *Problem, usable bitset.Set) []int64 {
 	most := make([]int64, p.Dims)
-	usable.Each(func(i int) {
+	for i := range usable.All {
 		for d, v := range p.Bins[i].Capacity {
 			most[d] = max(most[d], v)
 		}
-	})
+	}
 	return most
 }
 

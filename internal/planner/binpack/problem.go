@@ -3,7 +3,7 @@ package binpack
 import (
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
@@ -37,9 +37,9 @@ type Class struct {
 	// Size is what one item takes of every dimension.
 	Size  []int64
 	Count int
-	// Bins are the bin types that may hold the item, as far as anything but
+	// Bins are the bin types, by their place in [Problem.Bins], that may hold the item, as far as anything but
 	// size, cap and conflicts is concerned. Classes may share one set.
-	Bins Bitset
+	Bins bitset.Set
 	// PerBin is the most items of this class that one bin may hold; 0 is no cap.
 	PerBin int
 	// Conflicts are ids; classes that share an id never share a bin. A class
@@ -98,9 +98,3 @@ type Solution struct {
 	// every machine.
 	Steps int64
 }
-
-// Bitset is a set of bin types, by their place in [Problem.Bins].
-type Bitset = reduced.Bitset
-
-// NewBitset returns an empty set with room for n bin types.
-func NewBitset(n int) Bitset { return reduced.NewBitset(n) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // reducer makes a core of a Problem.
@@ -13,7 +14,7 @@ type reducer struct {
 	p *Problem
 	c *reduced.Problem
 	// usable are the caller's bin types that are well formed and may be bought.
-	usable reduced.Bitset
+	usable bitset.Set
 	// unplaced is, by the caller's class, how many items no bin can hold.
 	unplaced []int
 }
@@ -36,8 +37,8 @@ func reduce(p *Problem) (*reduced.Problem, []int) {
 // seventeen million dollars an hour.
 const maxCost = int64(1) << 44
 
-func usableBins(p *Problem) reduced.Bitset {
-	b := reduced.NewBitset(len(p.Bins))
+func usableBins(p *Problem) bitset.Set {
+	b := bitset.New(len(p.Bins))
 	for i := range p.Bins {
 		t := &p.Bins[i]
 		ok := len(t.Capacity) == p.Dims && t.Cost >= 0 && t.Cost <= maxCost && t.Max != 0
@@ -50,7 +51,7 @@ func usableBins(p *Problem) reduced.Bitset {
 			}
 		}
 		if ok {
-			b.Set(i)
+			b.Add(i)
 		}
 	}
 	return b
@@ -64,18 +65,20 @@ func useOf(s *Shared, bin int) int64 {
 }
 
 // buildKinds fills c.types with the bin types worth looking at, and c.cols.
-func (r *reducer) buildKinds(sigs []reduced.Bitset) {
+func (r *reducer) buildKinds(sigs []bitset.Set) {
 	p, c := r.p, r.c
 	colOf := map[string]int{}
 	var key []byte
-	takes := make([]reduced.Bitset, len(p.Bins))
-	flat := reduced.NewBitset(64 * len(p.Bins) * ((len(sigs) + 63) / 64))
+	takes := make([]bitset.Set, len(p.Bins))
+	flat := bitset.New(64 * len(p.Bins) * ((len(sigs) + 63) / 64))
 	for i := range takes {
 		n := len(flat) / len(takes)
 		takes[i] = flat[i*n : i*n+n : i*n+n]
 	}
 	for s, bins := range sigs {
-		bins.Each(func(i int) { takes[i].Set(s) })
+		for i := range bins.All {
+			takes[i].Add(s)
+		}
 	}
 	items := 0
 	for i := range c.Classes {
@@ -84,7 +87,7 @@ func (r *reducer) buildKinds(sigs []reduced.Bitset) {
 	all := make([]reduced.BinType, 0, len(p.Bins))
 	for i := range p.Bins {
 		b := &p.Bins[i]
-		if !r.usable.Has(i) || takes[i].Empty() {
+		if !r.usable.Has(i) || !takes[i].Any() {
 			continue
 		}
 		key = key[:0]
@@ -147,14 +150,14 @@ func (r *reducer) dropDominated(all []reduced.BinType) []reduced.BinType {
 		}
 		return a - b
 	})
-	keep := reduced.NewBitset(len(all))
+	keep := bitset.New(len(all))
 	var front frontier
 	for _, i := range order {
 		k := &all[i]
 		if !k.Fixed && front.any(firstOf(k), func(n int) bool { return beats(c, &all[n], k) }) {
 			continue
 		}
-		keep.Set(i)
+		keep.Add(i)
 		if !k.Fixed && k.Max < 0 {
 			front.add(firstOf(k), i)
 		}

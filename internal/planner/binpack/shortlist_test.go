@@ -3,10 +3,12 @@ package binpack
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
-	"pgregory.net/rapid"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // graded draws problems in which bins come in many sizes at nearly one price per
@@ -18,7 +20,7 @@ func graded() *rapid.Generator[*Problem] {
 			p.Bins = append(p.Bins, Bin{Capacity: []int64{size*10 - 1, 20 * size}, Cost: 100*size + rapid.Int64Range(0, 1).Draw(t, "cent"), Max: -1})
 		}
 		for left := 7; left > 0; {
-			c := Class{Count: rapid.IntRange(1, left).Draw(t, "count"), Bins: reduced.FullBitset(len(p.Bins))}
+			c := Class{Count: rapid.IntRange(1, left).Draw(t, "count"), Bins: bitset.Full(len(p.Bins))}
 			left -= c.Count
 			c.Size = []int64{rapid.Int64Range(1, 90).Draw(t, "a"), rapid.Int64Range(1, 190).Draw(t, "b")}
 			c.PerBin = rapid.IntRange(0, 2).Draw(t, "perBin")

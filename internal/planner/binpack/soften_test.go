@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // oneFamily sells bins of 1 to 32 units of processor time with four of memory
@@ -22,7 +23,7 @@ func oneFamily() []Bin {
 func TestFirstPackingBalancesNearlyScarceResources(t *testing.T) {
 	rng := reduced.RNG(5)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
-	all := reduced.FullBitset(len(p.Bins))
+	all := bitset.Full(len(p.Bins))
 	for range 60 {
 		cpu := 50 * int64(1+rng.Below(40))
 		p.Classes = append(p.Classes, Class{Size: []int64{cpu, cpu * int64(1+rng.Below(7))}, Count: 10 + rng.Below(30), Bins: all})

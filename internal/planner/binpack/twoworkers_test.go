@@ -10,6 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/localsearch"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
@@ -24,16 +25,16 @@ func crowded(seed uint64) *Problem {
 			Bin{Capacity: []int64{size, size * 2}, Cost: size*12 + r.Int64N(40), Max: -1})
 	}
 	for range 450 {
-		c := Class{Count: 1 + r.IntN(2), Bins: reduced.FullBitset(len(p.Bins)), Size: []int64{5 + r.Int64N(16), 5 + r.Int64N(36)}}
+		c := Class{Count: 1 + r.IntN(2), Bins: bitset.Full(len(p.Bins)), Size: []int64{5 + r.Int64N(16), 5 + r.Int64N(36)}}
 		switch r.IntN(6) {
 		case 0:
 			c.PerBin = 1
 		case 1:
 			c.Conflicts = []int32{r.Int32N(4)}
 		case 2:
-			c.Bins = reduced.NewBitset(len(p.Bins))
+			c.Bins = bitset.New(len(p.Bins))
 			for b := r.IntN(2); b < len(p.Bins); b += 2 {
-				c.Bins.Set(b)
+				c.Bins.Add(b)
 			}
 		}
 		p.Classes = append(p.Classes, c)

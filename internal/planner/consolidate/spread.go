@@ -2,9 +2,9 @@ package consolidate
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // spreadBlock says of what was done since the mark that it moves pods to where a
@@ -36,12 +36,12 @@ func spreadBlock(st *state.State, start int, nodes []int32) *model.KeptNode {
 }
 
 // boughtOptions are the options (of Space) of all new nodes, nil when there are none.
-func boughtOptions(st *state.State) feasible.Set {
-	var bought feasible.Set
+func boughtOptions(st *state.State) bitset.Set {
+	var bought bitset.Set
 	for i := int32(len(st.Problem.Nodes)); int(i) < st.Bins.Len(); i++ {
 		if !st.Bins.At(i).Removed {
 			if bought == nil {
-				bought = feasible.NewSet(len(st.Problem.Space.Options))
+				bought = bitset.New(len(st.Problem.Space.Options))
 			}
 			bought.Add(st.Bins.Option(i).Option)
 		}

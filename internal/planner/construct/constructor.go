@@ -3,6 +3,7 @@ package construct
 import (
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
@@ -354,7 +355,7 @@ func (c *Constructor) missesCompany(class int) bool {
 
 // Undominate replaces the options worth buying by those that are when the given lines
 // of the ledger are scarce.
-func (c *Constructor) Undominate(scarce []int) feasible.Set {
+func (c *Constructor) Undominate(scarce []int) bitset.Set {
 	c.Index.setWorth(c.State.Instance.Undominated(scarce))
 	return c.Index.Worth()
 }

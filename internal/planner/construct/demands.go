@@ -3,7 +3,7 @@ package construct
 import (
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -15,7 +15,7 @@ type Demand struct {
 	Class, Level, Count int
 	// Options are those that the pods may use: of pools of one weight, in one domain.
 	// The set belongs to the option index.
-	Options feasible.Set
+	Options bitset.Set
 	// Rep is a node of the domain that is not bought.
 	Rep topology.Place
 	// Floating demands have no domain yet, and no class that is placed later asks for

@@ -1,6 +1,7 @@
 package construct
 
 import (
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
@@ -68,7 +69,7 @@ func (op opener) reservedFor(c *instance.Class) *instance.Class {
 
 // chooseWith chooses an option with room for as many pods of a reserved class as one
 // holds, by halves. It returns -1 if there is none or no class.
-func (op opener) chooseWith(reserved, c *instance.Class, fresh *placement.Place, options feasible.Set, want int) (best, bestCount int) {
+func (op opener) chooseWith(reserved, c *instance.Class, fresh *placement.Place, options bitset.Set, want int) (best, bestCount int) {
 	if reserved == nil {
 		return -1, 0
 	}
@@ -89,7 +90,7 @@ func (op opener) chooseWith(reserved, c *instance.Class, fresh *placement.Place,
 // choose finds the option on which a pod of the class costs least, counting how many of
 // the wanted ones it holds next to the room to be kept, which may be nil. It returns -1
 // if none holds a pod.
-func (op opener) choose(c *instance.Class, fresh *placement.Place, options feasible.Set, want int, keep []int64) (best, bestCount int) {
+func (op opener) choose(c *instance.Class, fresh *placement.Place, options bitset.Set, want int, keep []int64) (best, bestCount int) {
 	in := op.state.Instance
 	best = -1
 	bestScore := 0.0
@@ -141,7 +142,7 @@ func (op opener) scarcityCost(option int) float64 {
 // joiningOptions narrow the options to those that all pods may use which can only go
 // where pods of this class are, and say what room those need. The room is nil when no
 // pod waits or no option suits all.
-func joiningOptions(s *placement.State, c *instance.Class, options feasible.Set) (feasible.Set, []int64) {
+func joiningOptions(s *placement.State, c *instance.Class, options bitset.Set) (bitset.Set, []int64) {
 	room, others := waitingRoom(s, c)
 	common := options.Clone()
 	for _, i := range others {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
@@ -20,9 +21,9 @@ import (
 type OptionIndex struct {
 	in *instance.Instance
 	// shut are options that may not be bought. Nil means none.
-	shut feasible.Set
+	shut bitset.Set
 	// worth are the options worth buying; setWorth replaces them.
-	worth feasible.Set
+	worth bitset.Set
 	// rates are the prices of a unit, by option and dimension, of the options worth
 	// buying. They are nil until they are asked for.
 	rates []float64
@@ -34,10 +35,10 @@ type OptionIndex struct {
 
 type indexCache struct {
 	// cells are partitions of all options, by keys.
-	cells map[string][]feasible.Set
+	cells map[string][]bitset.Set
 	// tiers are parts of sets by pool weight; open are sets without what is shut.
-	tiers map[tieredSet]feasible.Set
-	open  map[*uint64]feasible.Set
+	tiers map[tieredSet]bitset.Set
+	open  map[*uint64]bitset.Set
 	// parts are sets divided by a partition.
 	parts map[dividedSet][]part
 	// lists are cost-sorted lists, by cell, set and options worth buying.
@@ -45,7 +46,7 @@ type indexCache struct {
 	// rates are the prices of a unit, by the options worth buying.
 	rates map[*uint64][]float64
 	// full are the answers of [instance.MinValues.Filled], by static set.
-	full map[int]feasible.Set
+	full map[int]bitset.Set
 }
 
 type tieredSet struct {
@@ -54,7 +55,7 @@ type tieredSet struct {
 }
 
 type dividedSet struct {
-	cells *feasible.Set
+	cells *bitset.Set
 	set   *uint64
 }
 
@@ -66,9 +67,9 @@ type costList struct{ byPrice, efficient []int }
 
 // part is the part of a set of options that is in one cell of a partition.
 type part struct {
-	options feasible.Set
+	options bitset.Set
 	// cell is nil unless other classes share the partition.
-	cell feasible.Set
+	cell bitset.Set
 	// first is the first of the options.
 	first int
 	// list is what is worth buying of the part, once asked for, and worth the address
@@ -86,10 +87,10 @@ type pods struct {
 	counted bool
 }
 
-func newOptionIndex(in *instance.Instance, shut feasible.Set) *OptionIndex {
+func newOptionIndex(in *instance.Instance, shut bitset.Set) *OptionIndex {
 	return &OptionIndex{in: in, shut: shut, worth: in.Menu, known: &indexCache{
-		cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{},
-		parts: map[dividedSet][]part{}, lists: map[cellSet]*costList{}, rates: map[*uint64][]float64{}, full: map[int]feasible.Set{},
+		cells: map[string][]bitset.Set{}, tiers: map[tieredSet]bitset.Set{}, open: map[*uint64]bitset.Set{},
+		parts: map[dividedSet][]part{}, lists: map[cellSet]*costList{}, rates: map[*uint64][]float64{}, full: map[int]bitset.Set{},
 	}}
 }
 
@@ -100,12 +101,12 @@ func (x *OptionIndex) fork() *OptionIndex {
 }
 
 // Worth are the options worth buying. Callers do not change the set.
-func (x *OptionIndex) Worth() feasible.Set { return x.worth }
+func (x *OptionIndex) Worth() bitset.Set { return x.worth }
 
-func (x *OptionIndex) setWorth(worth feasible.Set) { x.worth, x.rates = worth, nil }
+func (x *OptionIndex) setWorth(worth bitset.Set) { x.worth, x.rates = worth, nil }
 
 // inTier are the options of a class's set whose pools have the tier.
-func (x *OptionIndex) inTier(set feasible.Set, tier int) feasible.Set {
+func (x *OptionIndex) inTier(set bitset.Set, tier int) bitset.Set {
 	if x.in.Space.Tiers == 1 || len(set) == 0 {
 		return set
 	}
@@ -120,7 +121,7 @@ func (x *OptionIndex) inTier(set feasible.Set, tier int) feasible.Set {
 }
 
 // allowed are the options of a set that are not shut.
-func (x *OptionIndex) allowed(set feasible.Set) feasible.Set {
+func (x *OptionIndex) allowed(set bitset.Set) bitset.Set {
 	if x.shut == nil || len(set) == 0 {
 		return set
 	}
@@ -134,7 +135,7 @@ func (x *OptionIndex) allowed(set feasible.Set) feasible.Set {
 }
 
 // filled remembers [instance.MinValues.Filled].
-func (x *OptionIndex) filled(static int) feasible.Set {
+func (x *OptionIndex) filled(static int) bitset.Set {
 	set, ok := x.known.full[static]
 	if !ok {
 		set = x.in.MinValues.Filled(static)
@@ -144,7 +145,7 @@ func (x *OptionIndex) filled(static int) feasible.Set {
 }
 
 // divide divides a set that is not empty by the cells of the class's partition.
-func (x *OptionIndex) divide(d *placement.Domains, c *instance.Class, set feasible.Set, keys []int) []part {
+func (x *OptionIndex) divide(d *placement.Domains, c *instance.Class, set bitset.Set, keys []int) []part {
 	cells, shared := x.partition(d, c, keys)
 	if len(cells) == 0 {
 		return nil
@@ -175,7 +176,7 @@ func (x *OptionIndex) divide(d *placement.Domains, c *instance.Class, set feasib
 // partition divides all options into those that topology cannot tell apart for the
 // class. Classes with the same keys share it, which the second result tells, unless
 // filters of counters make the class special.
-func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []int) ([]feasible.Set, bool) {
+func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []int) ([]bitset.Set, bool) {
 	special := d.Order.Filtered(c.Index)
 	id := make([]byte, 0, 2*len(keys))
 	for _, k := range keys {
@@ -186,10 +187,10 @@ func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []
 	}
 	x.work.Spend(int64(len(x.in.Space.Options)) * optionSteps)
 	if len(keys) == 0 && !special {
-		x.known.cells[string(id)] = []feasible.Set{feasible.Full(len(x.in.Space.Options))}
+		x.known.cells[string(id)] = []bitset.Set{bitset.Full(len(x.in.Space.Options))}
 		return x.known.cells[string(id)], true
 	}
-	var cells []feasible.Set
+	var cells []bitset.Set
 	index := map[string]int{}
 	for o := range x.in.Space.Options {
 		domains := d.ID(c.Index, keys, topology.Place{ID: -1, Node: -1, Option: o})
@@ -197,7 +198,7 @@ func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []
 		if !ok {
 			i = len(cells)
 			index[string(domains)] = i
-			cells = append(cells, feasible.NewSet(len(x.in.Space.Options)))
+			cells = append(cells, bitset.New(len(x.in.Space.Options)))
 		}
 		cells[i].Add(o)
 	}
@@ -210,7 +211,7 @@ func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []
 // cheapest is what a pod of the class costs on a part where it costs least, to compare
 // domains. The part is of the class's options; the whole set is that of the class
 // whatever its size. What has run out does not count.
-func (x *OptionIndex) cheapest(c *instance.Class, p *part, whole feasible.Set, n pods, ledger *feasible.Ledger) float64 {
+func (x *OptionIndex) cheapest(c *instance.Class, p *part, whole bitset.Set, n pods, ledger *feasible.Ledger) float64 {
 	counted, tight := n.counted || n.most < topology.NoLimit, ledger.Tight()
 	if p.cell != nil && !tight {
 		if a := x.costList(p.cell, whole); counted {
@@ -237,7 +238,7 @@ func (x *OptionIndex) cheapest(c *instance.Class, p *part, whole feasible.Set, n
 
 // costList is the list of a cell and a set: where the best option for a pod holds it,
 // no other option has to be looked at.
-func (x *OptionIndex) costList(cell, set feasible.Set) *costList {
+func (x *OptionIndex) costList(cell, set bitset.Set) *costList {
 	id := cellSet{&cell[0], &set[0], &x.worth[0]}
 	a, ok := x.known.lists[id]
 	if !ok {
@@ -251,7 +252,7 @@ func (x *OptionIndex) costList(cell, set feasible.Set) *costList {
 }
 
 // byPrice are the options of a set that are worth buying, the cheapest first.
-func (x *OptionIndex) byPrice(set feasible.Set) []int {
+func (x *OptionIndex) byPrice(set bitset.Set) []int {
 	both := set.Clone()
 	both.And(x.worth)
 	list := slices.AppendSeq(make([]int, 0, both.Count()), both.All)
@@ -289,7 +290,7 @@ func beats(a, b []float64) bool {
 
 // leastFor is what a pod of the class costs on those of the listed options in the set,
 // the cheapest first, where so many share a node at most.
-func (x *OptionIndex) leastFor(c *instance.Class, list []int, set feasible.Set, most int) float64 {
+func (x *OptionIndex) leastFor(c *instance.Class, list []int, set bitset.Set, most int) float64 {
 	least := math.Inf(1)
 	for _, o := range list {
 		if float64(x.in.Space.Options[o].Price)/float64(max(1, most)) >= least {
@@ -319,7 +320,7 @@ func (x *OptionIndex) leastAdmitted(c *instance.Class, list []int, counted bool,
 
 // leastOf is what a pod of the class costs on those of the listed options where it
 // costs least, and whether one of these is in the set.
-func (x *OptionIndex) leastOf(c *instance.Class, list []int, set feasible.Set) (least float64, held bool) {
+func (x *OptionIndex) leastOf(c *instance.Class, list []int, set bitset.Set) (least float64, held bool) {
 	least = math.Inf(1)
 	for _, o := range list {
 		cost := x.fluidCost(c, o)
@@ -363,7 +364,7 @@ func (x *OptionIndex) ratesOf(option int) []float64 {
 
 // unitPrices are the prices of a unit by option and dimension, for the options of a set
 // alone.
-func unitPrices(s *feasible.Space, set feasible.Set) []float64 {
+func unitPrices(s *feasible.Space, set bitset.Set) []float64 {
 	rates := make([]float64, len(s.Options)*s.Dims.Count)
 	for i := range set.All {
 		price := float64(s.Options[i].Price)

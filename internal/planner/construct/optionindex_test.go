@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
@@ -59,7 +60,7 @@ func TestIndexPartitionsByDomain(t *testing.T) {
 			if !set.Any() {
 				continue
 			}
-			union := feasible.NewSet(len(in.Space.Options))
+			union := bitset.New(len(in.Space.Options))
 			for _, p := range x.divide(s.Domains, &in.Classes[i], set, s.Domains.Keys(i, 0)) {
 				if union.Intersects(p.options) {
 					rt.Fatal("two parts share an option")
@@ -123,7 +124,7 @@ func TestIndexEfficientOptionsIncludeCheapest(t *testing.T) {
 		}) {
 			rt.Fatalf("%v is not sorted by price", list)
 		}
-		all := feasible.Full(len(in.Space.Options))
+		all := bitset.Full(len(in.Space.Options))
 		for i := range in.Classes {
 			got, _ := x.leastOf(&in.Classes[i], x.efficient(list), all)
 			if want, _ := x.leastOf(&in.Classes[i], list, all); got != want {
@@ -140,7 +141,7 @@ func TestIndexForkIsIndependent(t *testing.T) {
 		x := newOptionIndex(in, nil)
 		f := x.fork()
 		before := slices.Clone(x.ratesOf(0))
-		f.setWorth(feasible.NewSet(len(in.Space.Options)))
+		f.setWorth(bitset.New(len(in.Space.Options)))
 		if slices.Max(f.ratesOf(0)) != 0 {
 			rt.Fatal("the fork has prices for options that are not worth buying")
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
@@ -21,7 +22,7 @@ type slot struct {
 	queue queue
 	// options are those on which a node may be opened, and cost is what a pod costs on
 	// the best of them. They are valid for options alone.
-	options feasible.Set
+	options bitset.Set
 	cost    float64
 	// open says that nodes of the options need not be in one domain.
 	open bool
@@ -173,7 +174,7 @@ func (f slotFinder) forOptions(c *instance.Class, l, tier int, keys []int) []slo
 }
 
 // buyable are the options of a tier on which nodes for a class may be bought.
-func (f slotFinder) buyable(c *instance.Class, l, tier int) feasible.Set {
+func (f slotFinder) buyable(c *instance.Class, l, tier int) bitset.Set {
 	set := f.index.allowed(f.index.inTier(c.Levels[l].Options, tier))
 	if f.collecting && !c.Colocated && f.state.Instance.MinValues.Any() {
 		set = set.Clone()
@@ -184,7 +185,7 @@ func (f slotFinder) buyable(c *instance.Class, l, tier int) feasible.Set {
 
 // openOptions are the options of a set as far as nodes of them may be open for a class
 // at a level, by the domains of the keys that have to be settled all the same.
-func (f slotFinder) openOptions(c *instance.Class, l int, set feasible.Set) []slot {
+func (f slotFinder) openOptions(c *instance.Class, l int, set bitset.Set) []slot {
 	in, d := f.state.Instance, f.state.Domains
 	if !in.MinValues.Any() || f.params.Reserved != nil || len(d.Tied(c.Index, l)) == len(d.Keys(c.Index, l)) {
 		return nil

@@ -3,7 +3,7 @@ package domainconflict
 import (
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -27,7 +27,7 @@ func (e *exposure) domains() []topology.Domain {
 }
 
 // exposures lists the spread constraints to which the options could add domains.
-func exposures(s *placement.State, options feasible.Set) []exposure {
+func exposures(s *placement.State, options bitset.Set) []exposure {
 	var out []exposure
 	eligible := s.Domains.Counts.Eligible
 	known := map[topology.OutsideKey][]int32{}
@@ -89,7 +89,7 @@ func Conflicts(s *placement.State) []topology.Domain { return violated(s, s.Boug
 
 // violated are those outside domains in which none of the options may be bought, since
 // pods have places that the scheduler would then refuse.
-func violated(s *placement.State, options feasible.Set) []topology.Domain {
+func violated(s *placement.State, options bitset.Set) []topology.Domain {
 	byClass := map[int][]exposure{}
 	for _, e := range exposures(s, options) {
 		byClass[e.class] = append(byClass[e.class], e)
@@ -143,7 +143,7 @@ func NeedsCounted(s *placement.State, stay []topology.Domain) bool {
 // the plan buys nothing.
 func ShutIdle(s *placement.State) placement.Decision {
 	bought := s.Bought()
-	d := placement.Decision{Shut: feasible.NewSet(len(s.Instance.Space.Options))}
+	d := placement.Decision{Shut: bitset.New(len(s.Instance.Space.Options))}
 	if s.Decision.Shut != nil {
 		d.Shut.Or(s.Decision.Shut)
 	}
@@ -161,7 +161,7 @@ func ShutIdle(s *placement.State) placement.Decision {
 // the alternatives of all new nodes, but for those that minValues needs.
 func DropViolating(s *placement.State) {
 	in := s.Instance
-	violating := feasible.NewSet(len(in.Space.Options))
+	violating := bitset.New(len(in.Space.Options))
 	for _, d := range violated(s, in.Space.Supply.Available) {
 		violating.Or(in.Topology.In(d))
 	}

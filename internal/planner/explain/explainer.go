@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -20,7 +21,7 @@ type Explainer struct {
 	Scant func(class, option int, load []int64) *Scant
 	// Shut are options that were not bought because the spread of other pods,
 	// which cannot use them, would then exceed its maxSkew; nil means none.
-	Shut feasible.Set
+	Shut bitset.Set
 
 	// prices are those of all options, side by side, once they are needed.
 	prices []model.Money
@@ -90,12 +91,12 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 		late := checks[len(early):]
 		c := &late[slices.IndexFunc(late, func(c feasible.Check) bool { return c.Reason == reason })]
 		if c.Pass == nil {
-			c.Pass = feasible.Full(len(e.Space.Options))
-			c.Changes = []feasible.Set{c.Pass}
+			c.Pass = bitset.Full(len(e.Space.Options))
+			c.Changes = []bitset.Set{c.Pass}
 		}
 		c.Pass.Remove(o)
 	}
-	asked := feasible.NewSet(len(e.Space.Options))
+	asked := bitset.New(len(e.Space.Options))
 	for {
 		ask := fewestChanges(len(e.Space.Options), checks)
 		ask.AndNot(asked)
@@ -254,7 +255,7 @@ func (e *Explainer) unusable(c *model.PodClass) []model.PoolVerdict {
 
 // count counts per pool of the space, by the same index, what each check removed first.
 func count(s *feasible.Space, checks []feasible.Check) []model.PoolVerdict {
-	alive := feasible.Full(len(s.Options))
+	alive := bitset.Full(len(s.Options))
 	perPool := make([]model.PoolVerdict, len(s.Pools))
 	before := make([]int, len(s.Pools))
 	for i, p := range s.Pools {
@@ -300,13 +301,13 @@ const mostChanges = 4
 
 // fewestChanges returns the options that take the fewest changes to hold the pod, of more than
 // mostChanges all. The caller owns the set.
-func fewestChanges(n int, checks []feasible.Check) feasible.Set {
+func fewestChanges(n int, checks []feasible.Check) bitset.Set {
 	// more[k] are the options that take more than k changes.
-	var more [mostChanges + 1]feasible.Set
+	var more [mostChanges + 1]bitset.Set
 	for k := range more {
-		more[k] = feasible.NewSet(n)
+		more[k] = bitset.New(n)
 	}
-	full := feasible.Full(n)
+	full := bitset.Full(n)
 	for _, c := range checks {
 		for _, without := range c.Changes {
 			for w := range full {

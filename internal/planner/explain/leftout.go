@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // leftOut are the NodePools that buy nothing and would take pods of a class, by requirements,
@@ -152,7 +152,7 @@ func (e *Explainer) blame(u *model.Unschedulable, c *model.PodClass) {
 		return
 	}
 	for _, p := range e.Space.Pools {
-		if pool := &e.Space.Problem.Pools[p.Index]; e.Space.Offerings(&p, feasible.Full(len(e.Space.Options))) == 0 &&
+		if pool := &e.Space.Problem.Pools[p.Index]; e.Space.Offerings(&p, bitset.Full(len(e.Space.Options))) == 0 &&
 			e.wouldTake(&model.LeftOut{Pool: pool.Name, Requirements: pool.Requirements, Taints: pool.Taints, Catalog: pool.Catalog}, c) {
 			blameEmpty(e.Space.Problem, u, p.Index)
 			return

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -60,7 +61,7 @@ func (e *Explainer) fix(reason model.Reason) string {
 
 // least is the option of a set that misses the size of a pod by least, of those the
 // cheapest, or -1 if the set is empty.
-func (e *Explainer) least(set feasible.Set, pod *feasible.Pod) int {
+func (e *Explainer) least(set bitset.Set, pod *feasible.Pod) int {
 	s := e.Space
 	fits := s.Allowed(feasible.ForSize, pod)
 	fits.And(set)
@@ -86,7 +87,7 @@ func (e *Explainer) least(set feasible.Set, pod *feasible.Pod) int {
 // cheapest is the option of a set, which is not empty, with the lowest price, of equal ones
 // the first. Prices are read once for all classes: options are large, and walking over
 // them for each class takes longer than everything else here.
-func (e *Explainer) cheapest(set feasible.Set) int {
+func (e *Explainer) cheapest(set bitset.Set) int {
 	if e.prices == nil {
 		e.prices = make([]model.Money, len(e.Space.Options))
 		for o := range e.prices {

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // CapacityIndex answers which options have at least a given amount of a dimension for
@@ -69,7 +71,7 @@ func newCapacityIndex(runs []Run, dims int) CapacityIndex {
 
 // keepAtLeast drops from a set of all options those that have less than an amount of
 // one dimension for pods.
-func (x *CapacityIndex) keepAtLeast(set Set, dim int, amount int64) {
+func (x *CapacityIndex) keepAtLeast(set bitset.Set, dim int, amount int64) {
 	if len(x.levels) > 0 {
 		x.levels[dim].Keep(set, amount)
 	}
@@ -104,7 +106,7 @@ type sortedLevels struct {
 	// steps are the runs of options, ascending by what they have.
 	steps []step
 	// sets[i] are the options from step i*stride on.
-	sets []Set
+	sets []bitset.Set
 	// stride is how many steps lie between two sets: the more, the less memory, and
 	// the more runs keep takes out one by one.
 	stride int
@@ -135,7 +137,7 @@ func (x *CapacityIndex) NewLevels(dim, first, end int) *Levels {
 }
 
 // Keep drops from a set, of the same words, the options that have less.
-func (l *Levels) Keep(set Set, amount int64) {
+func (l *Levels) Keep(set bitset.Set, amount int64) {
 	if l.asked.Add(1) > fewQuestions {
 		l.sorted().keep(set, amount)
 		return
@@ -157,8 +159,8 @@ func (l *Levels) sort() *sortedLevels {
 	slices.SortFunc(s.steps, func(x, y step) int { return cmp.Compare(x.amount, y.amount) })
 	words := (l.runs[len(l.runs)-1].End+63)/64 - l.From
 	s.stride = max(minStride, len(s.steps)*words/maxLevels)
-	s.sets = make([]Set, (len(s.steps)+s.stride-1)/s.stride)
-	set, cells := make(Set, words), make(Set, words*len(s.sets))
+	s.sets = make([]bitset.Set, (len(s.steps)+s.stride-1)/s.stride)
+	set, cells := make(bitset.Set, words), make(bitset.Set, words*len(s.sets))
 	for i := len(s.steps) - 1; i >= 0; i-- {
 		set.AddRange(s.steps[i].first, s.steps[i].end)
 		if at := i / s.stride; i%s.stride == 0 {
@@ -170,7 +172,7 @@ func (l *Levels) sort() *sortedLevels {
 }
 
 // keep drops from a set the options that have less.
-func (s *sortedLevels) keep(set Set, amount int64) {
+func (s *sortedLevels) keep(set bitset.Set, amount int64) {
 	least, _ := slices.BinarySearchFunc(s.steps, amount, func(s step, amount int64) int { return cmp.Compare(s.amount, amount) })
 	if least == len(s.steps) {
 		clear(set)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/validate"
 )
 
@@ -256,7 +257,7 @@ func (k *compiler) addDaemons(pool *Pool, cat *catalog) {
 	// here are the daemons that the taints of the pool let in, by index in the pool, and
 	// where[j] the options on which daemon here[j] runs, nil for all.
 	var here []int
-	var where []Set
+	var where []bitset.Set
 	for d := range src.Daemons {
 		if model.Untolerated(src.Taints, src.Daemons[d].Tolerations) == nil {
 			here = append(here, d)
@@ -290,7 +291,7 @@ func (k *compiler) addDaemons(pool *Pool, cat *catalog) {
 // newDaemonSet adds up those daemons of a pool that run on an option, and returns the
 // number of their set. See addDaemons for here and where. Sums are capped at Unlimited, so
 // that what is left stays in range.
-func (k *compiler) newDaemonSet(pool *model.Pool, here []int, where []Set, option int) int {
+func (k *compiler) newDaemonSet(pool *model.Pool, here []int, where []bitset.Set, option int) int {
 	var sum model.Resources
 	var ports []model.HostPort
 	for j, d := range here {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Constraint is one rule on which options a pod may use. The list of them
@@ -28,11 +29,11 @@ type Constraint struct {
 	key func(key []byte, pod *Pod) []byte
 	// options removes from left the options that the rule forbids; nodes does so with
 	// existing nodes, and is nil where LimitsNodes is false.
-	options func(s *Space, pod *Pod, left Set)
-	nodes   func(s *Space, pod *Pod, left Set)
+	options func(s *Space, pod *Pod, left bitset.Set)
+	nodes   func(s *Space, pod *Pod, left bitset.Set)
 	// changes splits the rule into single changes, as [Check].Changes says; nil where the
 	// whole rule is one change.
-	changes func(s *Space, pod *Pod) []Set
+	changes func(s *Space, pod *Pod) []bitset.Set
 	// figures puts a miss into words. Precondition: the rule forbids the option.
 	figures func(at Candidate, pod *Pod) Miss
 }
@@ -89,11 +90,11 @@ type rule[P any] struct {
 	part func(pod *Pod) P
 	// options removes from left the options that the rule forbids; nodes does so
 	// with existing nodes, nil where the rule does not limit them.
-	options func(s *Space, part P, left Set)
-	nodes   func(s *Space, part P, left Set)
+	options func(s *Space, part P, left bitset.Set)
+	nodes   func(s *Space, part P, left bitset.Set)
 	// changes splits the rule into single changes, as [Check].Changes says; nil where the
 	// whole rule is one change.
-	changes func(s *Space, part P) []Set
+	changes func(s *Space, part P) []bitset.Set
 	// figures puts a miss into words. Precondition: the rule forbids the option.
 	figures func(at Candidate, part P) Miss
 }
@@ -105,14 +106,14 @@ func (r rule[P]) constraint(reason model.Reason, stage Stage) Constraint {
 			part := r.part(pod)
 			return model.AppendKey(key, &part)
 		},
-		options: func(s *Space, pod *Pod, left Set) { r.options(s, r.part(pod), left) },
+		options: func(s *Space, pod *Pod, left bitset.Set) { r.options(s, r.part(pod), left) },
 		figures: func(at Candidate, pod *Pod) Miss { return r.figures(at, r.part(pod)) },
 	}
 	if r.changes != nil {
-		c.changes = func(s *Space, pod *Pod) []Set { return r.changes(s, r.part(pod)) }
+		c.changes = func(s *Space, pod *Pod) []bitset.Set { return r.changes(s, r.part(pod)) }
 	}
 	if r.nodes != nil {
-		c.nodes = func(s *Space, pod *Pod, left Set) { r.nodes(s, r.part(pod), left) }
+		c.nodes = func(s *Space, pod *Pod, left bitset.Set) { r.nodes(s, r.part(pod), left) }
 	}
 	return c
 }
@@ -131,8 +132,8 @@ func (s *Space) AppendKey(key []byte, stage Stage, pod *Pod) []byte {
 
 // Allowed returns the options that the constraints of a stage leave to one pod.
 // The caller owns the set.
-func (s *Space) Allowed(stage Stage, pod *Pod) Set {
-	left := Full(len(s.Options))
+func (s *Space) Allowed(stage Stage, pod *Pod) bitset.Set {
+	left := bitset.Full(len(s.Options))
 	for i := range s.constraints {
 		if c := &s.constraints[i]; c.Stage == stage && !c.Implied {
 			c.options(s, pod, left)
@@ -143,8 +144,8 @@ func (s *Space) Allowed(stage Stage, pod *Pod) Set {
 
 // AllowedNodes returns the existing nodes that the constraints of the class leave.
 // What a node still has room for is not looked at. The caller owns the set.
-func (s *Space) AllowedNodes(pod *Pod) Set {
-	left := Full(len(s.Problem.Nodes))
+func (s *Space) AllowedNodes(pod *Pod) bitset.Set {
+	left := bitset.Full(len(s.Problem.Nodes))
 	for i := range s.constraints {
 		if c := &s.constraints[i]; c.Stage == ForClass && c.nodes != nil {
 			c.nodes(s, pod, left)
@@ -157,12 +158,12 @@ func (s *Space) AllowedNodes(pod *Pod) Set {
 type Check struct {
 	Reason model.Reason
 	// Pass are the options that the constraint leaves; nil means all of them.
-	Pass Set
+	Pass bitset.Set
 	// Changes are, per single change of the pod or the NodePool that may be necessary, the
 	// options which do without it: an option outside n of these sets takes n changes. They
 	// are empty where Pass is nil. A machine that is too small fails an implied check, too:
 	// what a pod asks for is what it needs, so that this weighs more than a setting.
-	Changes []Set
+	Changes []bitset.Set
 	// Figures says by what an option outside Pass misses.
 	Figures func(option int) Miss
 }
@@ -172,8 +173,8 @@ type Check struct {
 // it.
 func (s *Space) Checks(pod *Pod, ledger *Ledger) []Check {
 	checks := make([]Check, len(s.constraints))
-	full := Full(len(s.Options))
-	var pass Set // that of the last constraint if it forbade nothing, or nil
+	full := bitset.Full(len(s.Options))
+	var pass bitset.Set // that of the last constraint if it forbade nothing, or nil
 	for i := range s.constraints {
 		c := &s.constraints[i]
 		if pass == nil {
@@ -190,23 +191,23 @@ func (s *Space) Checks(pod *Pod, ledger *Ledger) []Check {
 }
 
 // counted are the single changes behind a check that leaves the options of pass.
-func (c *Constraint) counted(s *Space, pod *Pod, pass Set) []Set {
+func (c *Constraint) counted(s *Space, pod *Pod, pass bitset.Set) []bitset.Set {
 	if c.changes == nil {
-		return []Set{pass}
+		return []bitset.Set{pass}
 	}
 	return c.changes(s, pod)
 }
 
 // Tolerating returns the options of pools whose taints the pods tolerate; with
 // soft, PreferNoSchedule taints repel too.
-func (s *Space) Tolerating(tolerations []model.Toleration, soft bool) Set {
-	out := Full(len(s.Options))
+func (s *Space) Tolerating(tolerations []model.Toleration, soft bool) bitset.Set {
+	out := bitset.Full(len(s.Options))
 	s.keepTolerating(out, tolerations, soft)
 	return out
 }
 
 // keepTolerating keeps the options of [Space.Tolerating].
-func (s *Space) keepTolerating(left Set, tolerations []model.Toleration, soft bool) {
+func (s *Space) keepTolerating(left bitset.Set, tolerations []model.Toleration, soft bool) {
 	for _, p := range s.Pools {
 		if !tolerates(s.Problem.Pools[p.Index].Taints, tolerations, soft) {
 			left.RemoveRange(p.First, p.End)
@@ -215,8 +216,8 @@ func (s *Space) keepTolerating(left Set, tolerations []model.Toleration, soft bo
 }
 
 // NodesTolerating is Tolerating for existing nodes.
-func (s *Space) NodesTolerating(tolerations []model.Toleration, soft bool) Set {
-	out := NewSet(len(s.Problem.Nodes))
+func (s *Space) NodesTolerating(tolerations []model.Toleration, soft bool) bitset.Set {
+	out := bitset.New(len(s.Problem.Nodes))
 	for n := range s.Problem.Nodes {
 		if tolerates(s.Problem.Nodes[n].Taints, tolerations, soft) {
 			out.Add(n)
@@ -258,7 +259,7 @@ func tolerates(taints []model.Taint, tolerations []model.Toleration, soft bool) 
 
 // keepPortsFree removes from left the options on which a daemon takes one of the
 // ports.
-func (s *Space) keepPortsFree(left Set, ports []model.HostPort) {
+func (s *Space) keepPortsFree(left bitset.Set, ports []model.HostPort) {
 	if len(ports) == 0 {
 		return
 	}

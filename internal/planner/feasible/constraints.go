@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Constraints returns all constraints on options, in the order in which they are
@@ -41,8 +42,8 @@ func Constraints() []Constraint {
 func taints() rule[[]model.Toleration] {
 	return rule[[]model.Toleration]{
 		part:    func(pod *Pod) []model.Toleration { return pod.Tolerations },
-		options: func(s *Space, t []model.Toleration, left Set) { s.keepTolerating(left, t, false) },
-		nodes:   func(s *Space, t []model.Toleration, left Set) { left.And(s.NodesTolerating(t, false)) },
+		options: func(s *Space, t []model.Toleration, left bitset.Set) { s.keepTolerating(left, t, false) },
+		nodes:   func(s *Space, t []model.Toleration, left bitset.Set) { left.And(s.NodesTolerating(t, false)) },
 		changes: (*Space).tolerationsMissing,
 		figures: func(at Candidate, t []model.Toleration) Miss {
 			pool := at.pool()
@@ -59,8 +60,8 @@ func taints() rule[[]model.Toleration] {
 func nodeAffinity() rule[NodeAffinity] {
 	return rule[NodeAffinity]{
 		part:    func(pod *Pod) NodeAffinity { return NodeAffinityOf(pod.PodClass) },
-		options: func(s *Space, a NodeAffinity, left Set) { s.Labels.keepOptionsMeeting(left, a) },
-		nodes:   func(s *Space, a NodeAffinity, left Set) { s.Labels.keepNodesMeeting(left, a) },
+		options: func(s *Space, a NodeAffinity, left bitset.Set) { s.Labels.keepOptionsMeeting(left, a) },
+		nodes:   func(s *Space, a NodeAffinity, left bitset.Set) { s.Labels.keepNodesMeeting(left, a) },
 		changes: (*Space).requirementsMissing,
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
@@ -78,10 +79,10 @@ func nodeAffinity() rule[NodeAffinity] {
 func devices() rule[model.Requirements] {
 	return rule[model.Requirements]{
 		part: func(pod *Pod) model.Requirements { return pod.Devices },
-		options: func(s *Space, rs model.Requirements, left Set) {
+		options: func(s *Space, rs model.Requirements, left bitset.Set) {
 			s.Labels.keepOptionsMeeting(left, NodeAffinity{All: rs})
 		},
-		nodes: func(s *Space, rs model.Requirements, left Set) {
+		nodes: func(s *Space, rs model.Requirements, left bitset.Set) {
 			s.Labels.keepNodesMeeting(left, NodeAffinity{All: rs})
 		},
 		figures: func(at Candidate, rs model.Requirements) Miss {
@@ -98,8 +99,8 @@ func devices() rule[model.Requirements] {
 func volumeTopology() rule[[]model.Requirements] {
 	return rule[[]model.Requirements]{
 		part:    func(pod *Pod) []model.Requirements { return pod.VolumeAlternatives },
-		options: func(s *Space, places []model.Requirements, left Set) { left.keep(s.Labels.anyOf(places)) },
-		nodes:   func(s *Space, places []model.Requirements, left Set) { left.keep(s.Labels.nodesAnyOf(places)) },
+		options: func(s *Space, places []model.Requirements, left bitset.Set) { left.Keep(s.Labels.anyOf(places)) },
+		nodes:   func(s *Space, places []model.Requirements, left bitset.Set) { left.Keep(s.Labels.nodesAnyOf(places)) },
 		figures: func(at Candidate, places []model.Requirements) Miss {
 			have, want := at.unmet(places)
 			return Miss{Have: have, Want: want.String()}
@@ -112,7 +113,7 @@ func volumeTopology() rule[[]model.Requirements] {
 func hostPorts() rule[[]model.HostPort] {
 	return rule[[]model.HostPort]{
 		part:    func(pod *Pod) []model.HostPort { return pod.HostPorts },
-		options: func(s *Space, ports []model.HostPort, left Set) { s.keepPortsFree(left, ports) },
+		options: func(s *Space, ports []model.HostPort, left bitset.Set) { s.keepPortsFree(left, ports) },
 		figures: func(_ Candidate, ports []model.HostPort) Miss {
 			return Miss{Have: "a DaemonSet on the host port", Want: fmt.Sprintf("port %d for itself", ports[0].Port)}
 		},
@@ -124,7 +125,7 @@ func hostPorts() rule[[]model.HostPort] {
 func maxPrice() rule[model.Money] {
 	return rule[model.Money]{
 		part: func(pod *Pod) model.Money { return pod.MaxPrice },
-		options: func(s *Space, most model.Money, left Set) {
+		options: func(s *Space, most model.Money, left bitset.Set) {
 			if most <= 0 {
 				return
 			}
@@ -142,7 +143,7 @@ func maxPrice() rule[model.Money] {
 
 // bySize is a constraint on what one pod takes: keep removes from left the options
 // without the room. With bare, the room of a machine without its daemons is meant.
-func bySize(keep func(s *Space, size []int64, left Set), bare bool) rule[[]int64] {
+func bySize(keep func(s *Space, size []int64, left bitset.Set), bare bool) rule[[]int64] {
 	return rule[[]int64]{
 		part:    func(pod *Pod) []int64 { return pod.Size },
 		options: keep,
@@ -152,7 +153,7 @@ func bySize(keep func(s *Space, size []int64, left Set), bare bool) rule[[]int64
 
 // fitsBare keeps the options whose machines have the resources without their
 // daemons.
-func fitsBare(s *Space, size []int64, left Set) {
+func fitsBare(s *Space, size []int64, left bitset.Set) {
 	fits := left.Clone()
 	fitsBesideDaemons(s, size, fits)
 	if slices.ContainsFunc(s.DaemonSets, func(d DaemonSet) bool { return slices.Max(d.Requests) > 0 }) {
@@ -167,7 +168,7 @@ func fitsBare(s *Space, size []int64, left Set) {
 
 // fitsBesideDaemons keeps the options that have the resources beside their daemons. Slots
 // for pods and disks have rules of their own.
-func fitsBesideDaemons(s *Space, size []int64, left Set) {
+func fitsBesideDaemons(s *Space, size []int64, left bitset.Set) {
 	for d, v := range size[:s.Dims.Axes] {
 		if d != model.Pods {
 			s.Capacity.keepAtLeast(left, d, v)
@@ -176,12 +177,12 @@ func fitsBesideDaemons(s *Space, size []int64, left Set) {
 }
 
 // fitsPodSlots keeps the options that have a slot for the pod beside their daemons.
-func fitsPodSlots(s *Space, size []int64, left Set) {
+func fitsPodSlots(s *Space, size []int64, left bitset.Set) {
 	s.Capacity.keepAtLeast(left, model.Pods, size[model.Pods])
 }
 
 // fitsDiskSlots keeps the options to which the pod's volumes can be attached, per driver.
-func fitsDiskSlots(s *Space, size []int64, left Set) {
+func fitsDiskSlots(s *Space, size []int64, left bitset.Set) {
 	for d := s.Dims.Axes; d < s.Dims.Count; d++ {
 		s.Capacity.keepAtLeast(left, d, size[d])
 	}
@@ -195,7 +196,7 @@ type nothing struct{}
 func availability() rule[nothing] {
 	return rule[nothing]{
 		part:    func(*Pod) nothing { return nothing{} },
-		options: func(s *Space, _ nothing, left Set) { left.And(s.Supply.sold) },
+		options: func(s *Space, _ nothing, left bitset.Set) { left.And(s.Supply.sold) },
 		figures: func(at Candidate, _ nothing) Miss {
 			_, offering := at.Space.Offering(at.Option)
 			if offering.Unavailable == "" {
@@ -210,7 +211,7 @@ func availability() rule[nothing] {
 func line(reason model.Reason) rule[nothing] {
 	return rule[nothing]{
 		part:    func(*Pod) nothing { return nothing{} },
-		options: func(s *Space, _ nothing, left Set) { left.And(s.Supply.within[reason]) },
+		options: func(s *Space, _ nothing, left bitset.Set) { left.And(s.Supply.within[reason]) },
 		figures: func(at Candidate, _ nothing) Miss { return at.exhausted(reason) },
 	}
 }

@@ -26,7 +26,7 @@
 // [Space.Whole] has them all.
 //
 // Two things that change have owners of their own: a [Ledger] belongs to a plan and keeps
-// what it leaves of the supply, and [InternedSets] belong to an instance and number the
+// what it leaves of the supply, and [bitset.Interned] belong to an instance and number the
 // masks of its classes.
 //
 // The rules stand in one list ([Constraints]). Each rule is a value: its reason, the

@@ -8,56 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
-
-func TestBitsetMatchesList(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(1, 200).Draw(rt, "n")
-		member := rapid.SliceOfDistinct(rapid.IntRange(0, n-1), rapid.ID[int])
-		a, b := member.Draw(rt, "a"), member.Draw(rt, "b")
-		set := func(list []int) Set {
-			s := NewSet(n)
-			for _, i := range list {
-				s.Add(i)
-			}
-			return s
-		}
-		check := func(name string, s Set, keep func(i int) bool) {
-			var want []int
-			for i := range n {
-				if keep(i) {
-					want = append(want, i)
-				}
-			}
-			if got := slices.Collect(s.All); !slices.Equal(got, want) || s.Count() != len(want) || s.Any() != (len(want) > 0) {
-				rt.Fatalf("%s: got %v, want %v", name, got, want)
-			}
-		}
-		inA := func(i int) bool { return slices.Contains(a, i) }
-		inB := func(i int) bool { return slices.Contains(b, i) }
-		both := set(a)
-		both.And(set(b))
-		check("and", both, func(i int) bool { return inA(i) && inB(i) })
-		either := set(a)
-		either.Or(set(b))
-		check("or", either, func(i int) bool { return inA(i) || inB(i) })
-		without := set(a)
-		without.AndNot(set(b))
-		check("and not", without, func(i int) bool { return inA(i) && !inB(i) })
-		check("full", Full(n), func(int) bool { return true })
-		from := rapid.IntRange(0, n).Draw(rt, "from")
-		to := rapid.IntRange(0, n).Draw(rt, "to")
-		within := func(i int) bool { return from <= i && i < to }
-		wider, narrower := set(a), set(a)
-		wider.AddRange(from, to)
-		check("with a range", wider, func(i int) bool { return inA(i) || within(i) })
-		narrower.RemoveRange(from, to)
-		check("without a range", narrower, func(i int) bool { return inA(i) && !within(i) })
-		if set(a).Intersects(set(b)) != both.Any() {
-			rt.Fatal("intersects")
-		}
-	})
-}
 
 func TestLevelsKeepOptionsWithEnoughResources(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -79,15 +31,15 @@ func TestLevelsKeepOptionsWithEnoughResources(t *testing.T) {
 		l := x.NewLevels(0, first, len(options))
 		amount := int64(rapid.IntRange(0, 101).Draw(rt, "amount"))
 		for range rapid.IntRange(0, 2*fewQuestions).Draw(rt, "questions before") {
-			l.Keep(Full(len(options))[l.From:], amount)
+			l.Keep(bitset.Full(len(options))[l.From:], amount)
 		}
-		kept := NewSet(len(options))
+		kept := bitset.New(len(options))
 		kept.AddRange(first, len(options))
 		l.Keep(kept[l.From:], amount)
 		for range rapid.IntRange(0, 2*fewQuestions).Draw(rt, "questions of all before") {
-			x.keepAtLeast(Full(len(options)), 0, amount)
+			x.keepAtLeast(bitset.Full(len(options)), 0, amount)
 		}
-		all := Full(len(options))
+		all := bitset.Full(len(options))
 		x.keepAtLeast(all, 0, amount)
 		for o := range options {
 			enough := options[o] >= amount
@@ -195,7 +147,7 @@ func TestConstraintChecksAgreeWithMasks(t *testing.T) {
 	want := s.Allowed(ForClass, pod)
 	want.And(s.Allowed(ForSize, pod))
 	want.And(s.Supply.Available)
-	got := Full(len(s.Options))
+	got := bitset.Full(len(s.Options))
 	for _, check := range s.Checks(pod, s.NewLedger()) {
 		if check.Pass != nil {
 			got.And(check.Pass)

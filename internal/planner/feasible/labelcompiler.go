@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
@@ -197,7 +198,7 @@ func (l *labelCompiler) reserve(n int) {
 // of the given pools and of all classes. Precondition: nodes and options are complete.
 func (l *labelCompiler) finish(p *model.Problem, pools []Pool) {
 	x := &l.labels
-	x.options.masks, x.nodes.masks = map[string]Set{}, map[string]Set{}
+	x.options.masks, x.nodes.masks = map[string]bitset.Set{}, map[string]bitset.Set{}
 	x.options.lists, x.nodes.lists = map[int]valueLists{}, map[int]valueLists{}
 	for _, pool := range pools {
 		for d := range p.Pools[pool.Index].Daemons {

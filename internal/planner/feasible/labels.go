@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
@@ -43,7 +44,7 @@ type carriers struct {
 	values [][]int32
 	// masks are the carriers that meet requirements, by the text of the requirements
 	// ([AppendRequirements]). They cover what the problem's rules ask for.
-	masks map[string]Set
+	masks map[string]bitset.Set
 	// lists are the carriers by value, of keys with many values of which rules ask for some.
 	lists map[int]valueLists
 }
@@ -134,12 +135,12 @@ func (l *LabelIndex) Varies(key int) bool {
 // LeftToChance are the options with a value of the label that no rule names: which
 // one a machine gets, and which machines share it, is not known. It is nil if there
 // are none.
-func (l *LabelIndex) LeftToChance(key int) Set {
+func (l *LabelIndex) LeftToChance(key int) bitset.Set {
 	chance, ok := l.chance(key)
 	if !ok {
 		return nil
 	}
-	out := NewSet(l.options.count)
+	out := bitset.New(l.options.count)
 	for o, v := range l.options.values[key] {
 		if v == chance {
 			out.Add(o)
@@ -197,15 +198,15 @@ func (l *LabelIndex) text(key int, value int32) (string, bool) {
 // Matching returns the options whose labels meet all requirements; nil means
 // every option. The result is shared: do not change it. Precondition: some rule of
 // the problem mentions the keys.
-func (l *LabelIndex) Matching(rs model.Requirements) Set { return l.matching(&l.options, rs) }
+func (l *LabelIndex) Matching(rs model.Requirements) bitset.Set { return l.matching(&l.options, rs) }
 
 // NodesMatching is Matching for existing nodes.
-func (l *LabelIndex) NodesMatching(rs model.Requirements) Set { return l.matching(&l.nodes, rs) }
+func (l *LabelIndex) NodesMatching(rs model.Requirements) bitset.Set { return l.matching(&l.nodes, rs) }
 
 // matching looks the answer up. Requirements that are not the problem's own, such as
 // those of a class that a caller made up, are answered without being remembered:
 // reading never changes the index.
-func (l *LabelIndex) matching(of *carriers, rs model.Requirements) Set {
+func (l *LabelIndex) matching(of *carriers, rs model.Requirements) bitset.Set {
 	if len(rs) == 0 {
 		return nil
 	}
@@ -250,9 +251,9 @@ func (l *LabelIndex) remember(of *carriers, rs model.Requirements) {
 }
 
 // match are the carriers that meet one requirement.
-func (l *LabelIndex) match(of *carriers, r model.Requirement) Set {
+func (l *LabelIndex) match(of *carriers, r model.Requirement) bitset.Set {
 	key, table := l.table(r)
-	set := NewSet(of.count)
+	set := bitset.New(of.count)
 	if lists, known := of.lists[key]; known && !table[0] {
 		for v, meets := range table[1:] {
 			if meets {
@@ -314,19 +315,19 @@ func AppendRequirements(key []byte, rs model.Requirements) []byte {
 
 // anyOf returns the options that meet at least one alternative; nil means every
 // option. The result is shared: do not change it.
-func (l *LabelIndex) anyOf(alternatives []model.Requirements) Set {
+func (l *LabelIndex) anyOf(alternatives []model.Requirements) bitset.Set {
 	return l.union(&l.options, alternatives)
 }
 
 // nodesAnyOf is anyOf for existing nodes.
-func (l *LabelIndex) nodesAnyOf(alternatives []model.Requirements) Set {
+func (l *LabelIndex) nodesAnyOf(alternatives []model.Requirements) bitset.Set {
 	return l.union(&l.nodes, alternatives)
 }
 
 // union returns those that meet at least one alternative, nil for all. An alternative
 // without requirements admits all.
-func (l *LabelIndex) union(of *carriers, alternatives []model.Requirements) Set {
-	var out Set
+func (l *LabelIndex) union(of *carriers, alternatives []model.Requirements) bitset.Set {
+	var out bitset.Set
 	for i, rs := range alternatives {
 		set := l.matching(of, rs)
 		if set == nil {
@@ -384,36 +385,36 @@ func NodeAffinityOf(c *model.PodClass) NodeAffinity {
 }
 
 // keepOptionsMeeting keeps the options whose labels meet the rules.
-func (l *LabelIndex) keepOptionsMeeting(left Set, a NodeAffinity) {
-	left.keep(l.Matching(a.All))
-	left.keep(l.anyOf(a.Any))
+func (l *LabelIndex) keepOptionsMeeting(left bitset.Set, a NodeAffinity) {
+	left.Keep(l.Matching(a.All))
+	left.Keep(l.anyOf(a.Any))
 }
 
 // keepNodesMeeting is keepOptionsMeeting for existing nodes.
-func (l *LabelIndex) keepNodesMeeting(left Set, a NodeAffinity) {
-	left.keep(l.NodesMatching(a.All))
-	left.keep(l.nodesAnyOf(a.Any))
+func (l *LabelIndex) keepNodesMeeting(left bitset.Set, a NodeAffinity) {
+	left.Keep(l.NodesMatching(a.All))
+	left.Keep(l.nodesAnyOf(a.Any))
 }
 
 // OptionsMeeting returns the options whose labels meet the rules. The caller owns
 // the set.
-func (l *LabelIndex) OptionsMeeting(a NodeAffinity) Set {
-	out := Full(l.options.count)
+func (l *LabelIndex) OptionsMeeting(a NodeAffinity) bitset.Set {
+	out := bitset.Full(l.options.count)
 	l.keepOptionsMeeting(out, a)
 	return out
 }
 
 // NodesMeeting is OptionsMeeting for existing nodes.
-func (l *LabelIndex) NodesMeeting(a NodeAffinity) Set {
-	out := Full(l.nodes.count)
+func (l *LabelIndex) NodesMeeting(a NodeAffinity) bitset.Set {
+	out := bitset.Full(l.nodes.count)
 	l.keepNodesMeeting(out, a)
 	return out
 }
 
 // tolerationsMissing are, for n = 1, 2, ..., the options of NodePools with fewer than n taints
 // that the pod does not tolerate.
-func (s *Space) tolerationsMissing(tolerations []model.Toleration) []Set {
-	var out []Set
+func (s *Space) tolerationsMissing(tolerations []model.Toleration) []bitset.Set {
+	var out []bitset.Set
 	for _, p := range s.Pools {
 		missing := 0
 		for _, taint := range s.Problem.Pools[p.Index].Taints {
@@ -421,7 +422,7 @@ func (s *Space) tolerationsMissing(tolerations []model.Toleration) []Set {
 				continue
 			}
 			if missing++; missing > len(out) {
-				out = append(out, Full(len(s.Options)))
+				out = append(out, bitset.Full(len(s.Options)))
 			}
 			for o := p.First; o < p.End; o++ {
 				out[missing-1].Remove(o)
@@ -433,12 +434,12 @@ func (s *Space) tolerationsMissing(tolerations []model.Toleration) []Set {
 
 // requirementsMissing are the options that meet each of the pod's requirements on labels. Of
 // several alternatives one has to be met, which counts as one change.
-func (s *Space) requirementsMissing(a NodeAffinity) []Set {
+func (s *Space) requirementsMissing(a NodeAffinity) []bitset.Set {
 	all := a.All
 	if len(a.Any) == 1 {
 		all = append(all[:len(all):len(all)], a.Any[0]...)
 	}
-	var out []Set
+	var out []bitset.Set
 	for i := range all {
 		if set := s.Labels.Matching(all[i : i+1]); set != nil {
 			out = append(out, set)
@@ -453,11 +454,11 @@ func (s *Space) requirementsMissing(a NodeAffinity) []Set {
 }
 
 // resourcesMissing are, per resource, the options that have enough of it beside their daemons.
-func (s *Space) resourcesMissing(size []int64) []Set {
-	var out []Set
+func (s *Space) resourcesMissing(size []int64) []bitset.Set {
+	var out []bitset.Set
 	for d, v := range size[:s.Dims.Axes] {
 		if d != model.Pods && v > 0 {
-			set := Full(len(s.Options))
+			set := bitset.Full(len(s.Options))
 			s.Capacity.keepAtLeast(set, d, v)
 			out = append(out, set)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/noderules"
 )
 
@@ -39,9 +40,9 @@ func offerings(p *model.Problem, order []int, catalogs []*catalog) int {
 func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	p := k.problem
 	rules := classRules(p)
-	admitted, hopeless, cloud := make([]Set, len(p.Pools)), Full(len(rules)), noderules.NewCloudLabels(p)
+	admitted, hopeless, cloud := make([]bitset.Set, len(p.Pools)), bitset.Full(len(rules)), noderules.NewCloudLabels(p)
 	for _, i := range order {
-		admitted[i] = NewSet(len(rules))
+		admitted[i] = bitset.New(len(rules))
 		for r := range rules {
 			if rules[r].Admits(&p.Pools[i], cloud) {
 				admitted[i].Add(r)
@@ -80,7 +81,7 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 
 // dropNarrower drops NodePools that offer what another one offers to more classes: their taints
 // keep some from them. Candidates may stand for others and be stood for.
-func (k *compiler) dropNarrower(order, candidates []int, catalogs []*catalog, admitted []Set) []int {
+func (k *compiler) dropNarrower(order, candidates []int, catalogs []*catalog, admitted []bitset.Set) []int {
 	p := k.problem
 	widest := map[string]int{} // the pool with an offer that admits the most
 	offers := make(map[int]string, len(candidates))

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Space is a problem compiled for planning. [New] completes it and nothing changes it
@@ -181,8 +182,8 @@ func (s *Space) hasLabels(option int, rs model.Requirements) bool {
 }
 
 // Tier returns the set of options whose pools have this tier.
-func (s *Space) Tier(tier int) Set {
-	set := NewSet(len(s.Options))
+func (s *Space) Tier(tier int) bitset.Set {
+	set := bitset.New(len(s.Options))
 	for _, p := range s.Pools {
 		if p.Tier == tier {
 			set.AddRange(p.First, p.End)
@@ -260,12 +261,12 @@ func (n OfferingNumbers) Of(option int) int {
 // Offerings counts the pool's offerings of which at least one option is in the
 // set. There are several options to an offering where labels are left to the
 // buyer.
-func (s *Space) Offerings(pool *Pool, set Set) int {
+func (s *Space) Offerings(pool *Pool, set bitset.Set) int {
 	if !pool.choosy {
 		return set.CountRange(pool.First, pool.End)
 	}
 	numbers := s.NumberOfferings(pool)
-	seen := NewSet(numbers.Count())
+	seen := bitset.New(numbers.Count())
 	for i := set.Next(pool.First); i >= 0 && i < pool.End; i = set.Next(i + 1) {
 		seen.Add(numbers.Of(i))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Supply is what may be bought: what the cloud sells, and what quotas, reservations and
@@ -15,11 +16,11 @@ type Supply struct {
 	Lines []Line
 	// Available are the options that the cloud sells right now and that the lines leave
 	// room for, each on its own.
-	Available Set
+	Available bitset.Set
 	// sold are the options that the cloud sells right now.
-	sold Set
+	sold bitset.Set
 	// within are the options for which lines of each kind leave room, for one machine.
-	within map[model.Reason]Set
+	within map[model.Reason]bitset.Set
 	// most is the largest amount that an option takes of each line.
 	most []int64
 	// uses are the lists of what options take, the first one empty.
@@ -206,9 +207,9 @@ func (k *supplyCompiler) line(l Line) int {
 // all lines and uses are known.
 func (k *supplyCompiler) finish(options []Option) Supply {
 	n := len(options)
-	s := Supply{Lines: k.lines, sold: NewSet(n), within: map[model.Reason]Set{}, most: make([]int64, len(k.lines)), uses: k.uses}
+	s := Supply{Lines: k.lines, sold: bitset.New(n), within: map[model.Reason]bitset.Set{}, most: make([]int64, len(k.lines)), uses: k.uses}
 	for _, reason := range lineReasons {
-		s.within[reason] = Full(n)
+		s.within[reason] = bitset.Full(n)
 	}
 	for i := range options {
 		switch _, o := offeringOf(k.problem, &options[i]); {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 	"github.com/nodeautoprovision/nap/internal/planner/validate"
@@ -44,12 +45,12 @@ type Class struct {
 type Level struct {
 	// Options can be bought for one pod right now. Classes with equal options at
 	// their last levels share one set.
-	Options feasible.Set
+	Options bitset.Set
 	// Static numbers the interned set of options that labels, taints and ports
 	// allow, whatever the size of the pod and whatever is available.
 	Static int
 	// Nodes are the existing nodes that labels and taints allow, whatever their room.
-	Nodes feasible.Set
+	Nodes bitset.Set
 	// Rules are the topology rules that hold.
 	Rules *topology.Rules
 	// GivenUp names the preference that was given up to get here from the level before.
@@ -58,10 +59,10 @@ type Level struct {
 
 // compileClasses prepares all classes of the space's problem, but for their ranks
 // (see markBound, markColocated and markDepth), and numbers the sets of their levels.
-func compileClasses(s *feasible.Space, sets *feasible.InternedSets) ([]Class, *topology.Topology) {
+func compileClasses(s *feasible.Space, sets *bitset.Interned) ([]Class, *topology.Topology) {
 	p := s.Problem
 	classes, terms := make([]Class, len(p.Classes)), make([][]topology.Level, len(p.Classes))
-	k := compiler{space: s, sets: sets, soft: hasSoftTaints(p), hard: map[string]Level{}, holding: map[string]feasible.Set{}}
+	k := compiler{space: s, sets: sets, soft: hasSoftTaints(p), hard: map[string]Level{}, holding: map[string]bitset.Set{}}
 	// Most classes have one level.
 	levels, ofLevels := make([]Level, len(classes)), make([]topology.Level, len(classes))
 	for i := range p.Classes {
@@ -99,7 +100,7 @@ func compileClasses(s *feasible.Space, sets *feasible.InternedSets) ([]Class, *t
 type compiler struct {
 	space *feasible.Space
 	// sets numbers the sets of options of all levels.
-	sets *feasible.InternedSets
+	sets *bitset.Interned
 	// soft reports whether a pool or node has a PreferNoSchedule taint.
 	soft bool
 	// hard are levels without preferences and sizes, by the key of the constraints
@@ -107,9 +108,9 @@ type compiler struct {
 	hard map[string]Level
 	// holding are the options that hold a pod, by its static set and the key of the
 	// constraints on its size.
-	holding map[string]feasible.Set
+	holding map[string]bitset.Set
 	// zoned are the options whose machines are in a zone, nil before a class asks.
-	zoned feasible.Set
+	zoned bitset.Set
 	// key is storage for the keys of both.
 	key []byte
 }
@@ -130,7 +131,7 @@ func (k *compiler) hardLevel(pod *feasible.Pod) Level {
 
 // options can be bought for one pod, whose static set is given. Classes with the
 // same options share one set, so that caches may compare addresses.
-func (k *compiler) options(pod *feasible.Pod, static int) feasible.Set {
+func (k *compiler) options(pod *feasible.Pod, static int) bitset.Set {
 	s := k.space
 	k.key = binary.AppendVarint(k.key[:0], int64(static))
 	k.key = s.AppendKey(k.key, feasible.ForSize, pod)

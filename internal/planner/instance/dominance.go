@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -13,7 +14,7 @@ import (
 // (lines of the ledger) only reservations and the given scarce ones tell options
 // apart, so a caller that exhausts another line must ask again and name it. The
 // caller owns the set.
-func (in *Instance) Undominated(scarce []int) feasible.Set {
+func (in *Instance) Undominated(scarce []int) bitset.Set {
 	s := in.Space
 	group := in.signatures(scarce)
 	dims := in.UsedDims()
@@ -56,7 +57,7 @@ next:
 		}
 		return cmp.Or(cmp.Compare(y.total, x.total), x.option-y.option)
 	})
-	out := feasible.NewSet(len(s.Options))
+	out := bitset.New(len(s.Options))
 	var kept [][]int64 // sizes of the group's undominated options, ascending in the first dimension
 	for i := range items {
 		if i == 0 || items[i-1].group != items[i].group {
@@ -194,7 +195,7 @@ func newRefinement(g *grouping) *refinement {
 }
 
 // splitBy divides the groups by whether the options are members of a set.
-func (r *refinement) splitBy(set feasible.Set) {
+func (r *refinement) splitBy(set bitset.Set) {
 	var touched []int
 	for o := range set.All {
 		group := r.of[o]

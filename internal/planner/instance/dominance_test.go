@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Two options stay together exactly where all sets have both or neither.
@@ -20,7 +20,7 @@ func TestSetsTellOptionsApart(t *testing.T) {
 		}
 		r := newRefinement(g)
 		for range rapid.IntRange(0, 12).Draw(rt, "sets") {
-			set := feasible.NewSet(n)
+			set := bitset.New(n)
 			for range rapid.IntRange(0, n).Draw(rt, "members") {
 				set.Add(rapid.IntRange(0, n-1).Draw(rt, "member"))
 			}

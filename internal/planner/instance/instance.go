@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -16,19 +17,19 @@ type Instance struct {
 	// Classes are those of the problem, by the same index, invalid ones included.
 	Classes []Class
 	// Sets numbers the sets of options that levels name by number ([Level.Static]).
-	Sets *feasible.InternedSets
+	Sets *bitset.Interned
 	// MinValues are the pools' minValues and the labels that the buyer chooses.
 	MinValues *MinValues
 	// Menu are the options worth buying while nothing but reservations is scarce;
 	// see [Instance.Undominated].
-	Menu feasible.Set
+	Menu bitset.Set
 	// Topology has the rules of the classes' levels and counts pods for them.
 	Topology *topology.Topology
 }
 
 // New compiles the problem of a space.
 func New(s *feasible.Space) *Instance {
-	in := &Instance{Space: s, Sets: &feasible.InternedSets{}}
+	in := &Instance{Space: s, Sets: &bitset.Interned{}}
 	in.Classes, in.Topology = compileClasses(s, in.Sets)
 	in.MinValues = newMinValues(s, in.Sets, in.Classes)
 	markBound(in.Classes)
@@ -113,9 +114,9 @@ func (in *Instance) UsedDims() []int {
 }
 
 // PoolOptions are all options of an option's pool. The caller owns the set.
-func (in *Instance) PoolOptions(option int) feasible.Set {
+func (in *Instance) PoolOptions(option int) bitset.Set {
 	pool := in.Space.PoolOf(option)
-	set := feasible.NewSet(len(in.Space.Options))
+	set := bitset.New(len(in.Space.Options))
 	set.AddRange(pool.First, pool.End)
 	return set
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -23,7 +24,7 @@ type PodCount struct{ Class, Level, Count int }
 type MinValues struct {
 	space *feasible.Space
 	// sets are those that levels name by number.
-	sets    *feasible.InternedSets
+	sets    *bitset.Interned
 	classes []Class
 	// byPool holds the minValues by pool index, and only pools that have some. It
 	// is empty when the policy gives minValues up.
@@ -41,7 +42,7 @@ type chosenKey struct {
 	always bool
 }
 
-func newMinValues(s *feasible.Space, sets *feasible.InternedSets, classes []Class) *MinValues {
+func newMinValues(s *feasible.Space, sets *bitset.Interned, classes []Class) *MinValues {
 	m := &MinValues{space: s, sets: sets, classes: classes, byPool: map[int][]MinValue{}}
 	for k, name := range s.Labels.Keys() {
 		if s.Labels.Offered(k) || !s.Labels.Varies(k) {
@@ -82,13 +83,13 @@ type Shortage struct {
 
 // Met reports whether those options of the set that hold the load keep enough
 // different values for their pool.
-func (m *MinValues) Met(pool int, options feasible.Set, load []int64) bool {
+func (m *MinValues) Met(pool int, options bitset.Set, load []int64) bool {
 	return m.Short(pool, options, load) == nil
 }
 
 // Short is the first label of which those options of the set that hold the load keep
 // too few values for their pool, or nil. All options of the set are of the pool.
-func (m *MinValues) Short(pool int, options feasible.Set, load []int64) *Shortage {
+func (m *MinValues) Short(pool int, options bitset.Set, load []int64) *Shortage {
 	for _, v := range m.byPool[pool] {
 		seen := map[int32]bool{}
 		for o := range options.All {
@@ -109,13 +110,13 @@ func (m *MinValues) Short(pool int, options feasible.Set, load []int64) *Shortag
 // Filled are all options without those of pools with minValues that may not be
 // filled to the brim: too few others of a class's static set (see [Level]) are at
 // least as large. The caller owns the set.
-func (m *MinValues) Filled(static int) feasible.Set {
-	out := feasible.Full(len(m.space.Options))
+func (m *MinValues) Filled(static int) bitset.Set {
+	out := bitset.Full(len(m.space.Options))
 	for _, pool := range m.space.Pools {
 		if len(m.byPool[pool.Index]) == 0 {
 			continue
 		}
-		same := feasible.NewSet(len(m.space.Options))
+		same := bitset.New(len(m.space.Options))
 		same.AddRange(pool.First, pool.End)
 		same.And(m.sets.Set(static))
 		same.And(m.space.Supply.Available)
@@ -136,7 +137,7 @@ func (m *MinValues) Filled(static int) feasible.Set {
 // that the planned option meets. Of several alternatives one is fixed because the
 // requirements of a NodeClaim have no "or". The words function cuts from a set of
 // all options the part that the given set has.
-func (m *MinValues) FixAlternatives(set feasible.Set, class, option int, words func(feasible.Set) feasible.Set) {
+func (m *MinValues) FixAlternatives(set bitset.Set, class, option int, words func(bitset.Set) bitset.Set) {
 	spec := m.classes[class].Spec
 	for _, alternatives := range [2][]model.Requirements{spec.NodeAlternatives, spec.VolumeAlternatives} {
 		if len(alternatives) < 2 {
@@ -154,7 +155,7 @@ func (m *MinValues) FixAlternatives(set feasible.Set, class, option int, words f
 // Fixed is a copy of a set of options for a node with these pods that is planned as
 // the option. It leaves out the options that need another alternative of the pods
 // and, in pools with minValues, those with another value of a chosen label.
-func (m *MinValues) Fixed(set feasible.Set, pods []PodCount, option int) feasible.Set {
+func (m *MinValues) Fixed(set bitset.Set, pods []PodCount, option int) bitset.Set {
 	set = set.Clone()
 	if len(m.byPool[int(m.space.Options[option].Pool)]) > 0 {
 		for _, k := range m.ChosenFor(pods) {
@@ -166,7 +167,7 @@ func (m *MinValues) Fixed(set feasible.Set, pods []PodCount, option int) feasibl
 		}
 	}
 	for _, pc := range pods {
-		m.FixAlternatives(set, pc.Class, option, func(all feasible.Set) feasible.Set { return all })
+		m.FixAlternatives(set, pc.Class, option, func(all bitset.Set) bitset.Set { return all })
 	}
 	return set
 }

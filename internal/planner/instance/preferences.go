@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -24,7 +25,7 @@ type preferences struct {
 	// more zone, which is not what the pods ask for; it holds whatever the policy on
 	// preferences. wishedZones are the same where pods only prefer to be spread over zones:
 	// they hold as long as that does.
-	zones, wishedZones feasible.Set
+	zones, wishedZones bitset.Set
 }
 
 // addLevels derives the levels: preferences are given up one at a time, pod
@@ -124,7 +125,7 @@ func (w *preferences) giveUp() (string, bool) {
 func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) topology.Level {
 	s := k.space
 	l := Level{Options: base.Options, Static: base.Static, Nodes: base.Nodes, GivenUp: given}
-	only := func(set feasible.Set) {
+	only := func(set bitset.Set) {
 		static := k.sets.Set(l.Static).Clone()
 		static.And(set)
 		l.Static = k.sets.Intern(static)
@@ -170,7 +171,7 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 	}
 	forTopology(&t, func(key string) {
 		if chance := s.Labels.LeftToChance(s.Labels.KeyIndex(key)); chance != nil {
-			named := feasible.Full(len(s.Options))
+			named := bitset.Full(len(s.Options))
 			named.AndNot(chance)
 			only(named)
 			t.Options = t.Options.Clone()
@@ -183,9 +184,9 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 
 // inZones are the options whose machines are in a zone, or in none where their pool names
 // that as a zone; nil where there are not both kinds among some options.
-func (k *compiler) inZones(options feasible.Set) feasible.Set {
+func (k *compiler) inZones(options bitset.Set) bitset.Set {
 	if k.zoned == nil {
-		k.zoned = feasible.Full(len(k.space.Options))
+		k.zoned = bitset.Full(len(k.space.Options))
 		for o := range k.space.Options {
 			pool := &k.space.Problem.Pools[k.space.Options[o].Pool]
 			if _, offering := k.space.Offering(o); offering.Zone == model.NoZone && !pool.NamesNoZone() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
@@ -24,13 +25,13 @@ type Target struct {
 	// heaviest pools that can take it.
 	Spilled bool
 	// Worth are the options worth buying.
-	Worth feasible.Set
+	Worth bitset.Set
 	// Nodes are the existing nodes that may take pods.
-	Nodes feasible.Set
+	Nodes bitset.Set
 }
 
 // TargetOf is the target of plans that place the same pods as a state.
-func TargetOf(s *placement.State, worth feasible.Set) Target {
+func TargetOf(s *placement.State, worth bitset.Set) Target {
 	t := TargetFor(s, s.PlacedCounts(), worth)
 	t.Spilled = spilled(s)
 	return t
@@ -38,8 +39,8 @@ func TargetOf(s *placement.State, worth feasible.Set) Target {
 
 // TargetFor is the target of plans on the nodes of a state that place so many pods of
 // each class, in the pools that are theirs first.
-func TargetFor(s *placement.State, placed []int, worth feasible.Set) Target {
-	nodes := feasible.NewSet(len(s.Instance.Space.Problem.Nodes))
+func TargetFor(s *placement.State, placed []int, worth bitset.Set) Target {
+	nodes := bitset.New(len(s.Instance.Space.Problem.Nodes))
 	for _, pl := range s.Nodes {
 		nodes.Add(pl.Node)
 	}
@@ -57,8 +58,8 @@ func (t *Target) same(o *Target) bool {
 // goroutine.
 func Bound(in *instance.Instance, t Target, policy *model.Policy, clock meter.Clock) model.Money {
 	r := &relaxation{in: in, target: t, dims: in.UsedDims()}
-	options := feasible.NewSet(len(in.Space.Options))
-	allowed := make([]feasible.Set, len(in.Classes))
+	options := bitset.New(len(in.Space.Options))
+	allowed := make([]bitset.Set, len(in.Classes))
 	for i := range in.Classes {
 		if t.Placed[i] > 0 {
 			allowed[i] = hardOptions(in, i, t.Spilled)
@@ -88,7 +89,7 @@ func Bound(in *instance.Instance, t Target, policy *model.Policy, clock meter.Cl
 		}
 		for at := range rooms {
 			if in.LastLevel(i).Nodes.Intersects(rooms[at].nodes) {
-				set.Set(bought + at)
+				set.Add(bought + at)
 			}
 		}
 		class := binpack.Class{Size: k.project(in.Classes[i].Own, r.dims), Count: t.Placed[i], Bins: set}
@@ -120,7 +121,7 @@ func Bound(in *instance.Instance, t Target, policy *model.Policy, clock meter.Cl
 // hardOptions are the options that a class may use with all preferences given up: those
 // of the heaviest pools that can take it, or all of them when something ran out and
 // pods had to spill over.
-func hardOptions(in *instance.Instance, class int, spilled bool) feasible.Set {
+func hardOptions(in *instance.Instance, class int, spilled bool) bitset.Set {
 	set := in.LastLevel(class).Options
 	if spilled || in.Space.Tiers == 1 {
 		return set
@@ -176,7 +177,7 @@ type room struct {
 	// free is along the relaxation's dimensions.
 	free []int64
 	// nodes are those that it stands for, and count is how many.
-	nodes feasible.Set
+	nodes bitset.Set
 	count int
 }
 
@@ -185,7 +186,7 @@ type room struct {
 func (r *relaxation) rooms() (rooms []room, merged bool) {
 	in := r.in
 	n := len(in.Space.Problem.Nodes)
-	useful, free := feasible.NewSet(n), make([][]int64, n)
+	useful, free := bitset.New(n), make([][]int64, n)
 	for i := range r.target.Nodes.All {
 		free[i] = in.Space.NodeFree(i)
 	}
@@ -200,7 +201,7 @@ func (r *relaxation) rooms() (rooms []room, merged bool) {
 		}
 	}
 	for i := range useful.All {
-		rm := room{free: make([]int64, len(r.dims)), count: 1, nodes: feasible.NewSet(n)}
+		rm := room{free: make([]int64, len(r.dims)), count: 1, nodes: bitset.New(n)}
 		for at, d := range r.dims {
 			rm.free[at] = free[i][d]
 		}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
@@ -166,7 +166,7 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 
 // packing lays the demands out for the packer, without shared limits.
 func (ch *chooser) packing(dims []int) *packing {
-	used := feasible.NewSet(len(ch.in.Space.Options))
+	used := bitset.New(len(ch.in.Space.Options))
 	for i := range ch.demands {
 		used.Or(ch.demands[i].Options)
 	}

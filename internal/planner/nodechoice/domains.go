@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -13,7 +13,7 @@ import (
 // limited, or where there are too many pods to count them by domain. The bins are those of the
 // packing's options, then those of the rooms, of which none may stand for several nodes.
 // Allowed are the options of each class of the instance.
-func (r *relaxation) domains(k *packing, rooms []room, allowed []feasible.Set) *binpack.Domains {
+func (r *relaxation) domains(k *packing, rooms []room, allowed []bitset.Set) *binpack.Domains {
 	key := r.spreadKey()
 	if key == topology.Host || !binpack.Countable(&k.problem, 1) {
 		return nil

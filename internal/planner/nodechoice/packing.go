@@ -2,6 +2,7 @@ package nodechoice
 
 import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -14,7 +15,7 @@ type packing struct {
 	bin []int32
 	// sets are the sets of bin types by the address of the sets of options, which
 	// classes share.
-	sets map[*uint64]binpack.Bitset
+	sets map[*uint64]bitset.Set
 	// cells is storage for vectors yet to be laid out, each with room for so many
 	// groups.
 	cells  []int64
@@ -24,7 +25,7 @@ type packing struct {
 // newPacking is an empty problem with bin types of so many options, and with room for
 // groups.
 func newPacking(options, groups int) *packing {
-	k := &packing{bin: make([]int32, options), sets: map[*uint64]binpack.Bitset{}, groups: groups}
+	k := &packing{bin: make([]int32, options), sets: map[*uint64]bitset.Set{}, groups: groups}
 	for o := range k.bin {
 		k.bin[o] = -1
 	}
@@ -33,7 +34,7 @@ func newPacking(options, groups int) *packing {
 
 // addOptions makes every option of the set a bin type. It is called once, before
 // binsFor, and leaves room for further bin types.
-func (k *packing) addOptions(s *feasible.Space, set feasible.Set, dims []int, further int) {
+func (k *packing) addOptions(s *feasible.Space, set bitset.Set, dims []int, further int) {
 	n := set.Count()
 	k.options, k.problem.Bins = make([]int, 0, n), make([]binpack.Bin, 0, n+further)
 	for o := range set.All {
@@ -46,16 +47,16 @@ func (k *packing) addOptions(s *feasible.Space, set feasible.Set, dims []int, fu
 
 // binsFor are the bin types of those of the options that have one. Callers do not change
 // the set.
-func (k *packing) binsFor(options feasible.Set) binpack.Bitset {
+func (k *packing) binsFor(options bitset.Set) bitset.Set {
 	if len(options) == 0 {
 		return nil
 	}
 	set, ok := k.sets[&options[0]]
 	if !ok {
-		set = binpack.NewBitset(len(k.problem.Bins))
+		set = bitset.New(len(k.problem.Bins))
 		for o := range options.All {
 			if k.bin[o] >= 0 {
-				set.Set(int(k.bin[o]))
+				set.Add(int(k.bin[o]))
 			}
 		}
 		k.sets[&options[0]] = set

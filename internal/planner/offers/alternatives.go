@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
@@ -104,7 +104,7 @@ func (a *Alternatives) NewNode(s *placement.State, pl *placement.Place) model.Ne
 // from the cloud. Choices that are equal share the result: do not change it.
 func (a *Alternatives) requirements(st *placement.State, pl *placement.Place, c *choice) model.Requirements {
 	s := a.in.Space
-	needed := feasible.NewSet(len(s.Labels.Keys()))
+	needed := bitset.New(len(s.Labels.Keys()))
 	add := func(keys []int) {
 		for _, k := range keys {
 			if s.Labels.Varies(k) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
@@ -28,7 +29,7 @@ type poolIndex struct {
 	// built when they are asked for.
 	levels []*feasible.Levels
 	// alike are the options with one value of a label, built when asked for.
-	alike map[keyValue]feasible.Set
+	alike map[keyValue]bitset.Set
 	// choices are the answers so far, by a hash of their sets.
 	choices map[uint64][]*choice
 }
@@ -48,7 +49,7 @@ func newPoolIndex(in *instance.Instance, pool *feasible.Pool) *poolIndex {
 	order := feasible.Kept(in.Space, priced(pool.Index), func() []int { return cheapestFirst(in.Space, pool) })
 	return &poolIndex{
 		in: in, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64, order: order,
-		levels: make([]*feasible.Levels, in.Space.Dims.Count), alike: map[keyValue]feasible.Set{}, choices: map[uint64][]*choice{},
+		levels: make([]*feasible.Levels, in.Space.Dims.Count), alike: map[keyValue]bitset.Set{}, choices: map[uint64][]*choice{},
 	}
 }
 
@@ -100,14 +101,14 @@ func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
 }
 
 // words cuts the pool's part out of one of the space's sets.
-func (p *poolIndex) words(set feasible.Set) feasible.Set { return set[p.from:p.to] }
+func (p *poolIndex) words(set bitset.Set) bitset.Set { return set[p.from:p.to] }
 
 // has reports whether an option is in one of the pool's sets, which number options from
 // 64*from on.
-func (p *poolIndex) has(set feasible.Set, option int) bool { return set.Has(option - 64*p.from) }
+func (p *poolIndex) has(set bitset.Set, option int) bool { return set.Has(option - 64*p.from) }
 
 // keepHolding keeps the options that have room for all that is used.
-func (p *poolIndex) keepHolding(set feasible.Set, used []int64) {
+func (p *poolIndex) keepHolding(set bitset.Set, used []int64) {
 	for d, v := range used {
 		if p.levels[d] == nil {
 			p.levels[d] = p.in.Space.Capacity.NewLevels(d, p.pool.First, p.pool.End)
@@ -117,10 +118,10 @@ func (p *poolIndex) keepHolding(set feasible.Set, used []int64) {
 }
 
 // valued are the options with a value of a label. Callers do not change the set.
-func (p *poolIndex) valued(key int, value int32) feasible.Set {
+func (p *poolIndex) valued(key int, value int32) bitset.Set {
 	set, ok := p.alike[keyValue{key, value}]
 	if !ok {
-		set = make(feasible.Set, p.to-p.from)
+		set = make(bitset.Set, p.to-p.from)
 		for o := p.pool.First; o < p.pool.End; o++ {
 			if p.in.Space.Labels.OptionValue(key, o) == value {
 				set.Add(o - 64*p.from)
@@ -134,7 +135,7 @@ func (p *poolIndex) valued(key int, value int32) feasible.Set {
 // fitting are the options that hold what is used on a node, with what its pods ask of
 // labels and with the same settled labels: topology has counted its pods in those domains.
 // The node's own option is always among them. The caller owns the set.
-func (p *poolIndex) fitting(s *placement.State, pl *placement.Place, used []int64) feasible.Set {
+func (p *poolIndex) fitting(s *placement.State, pl *placement.Place, used []int64) bitset.Set {
 	set := p.words(pl.Options).Clone()
 	p.keepHolding(set, used)
 	for _, k := range s.Domains.Settled(pl) {
@@ -149,7 +150,7 @@ func (p *poolIndex) fitting(s *placement.State, pl *placement.Place, used []int6
 
 // affordable are the members of a set that what is left of limits, quotas and
 // reservations admits. It may be the set itself.
-func (p *poolIndex) affordable(ledger *feasible.Ledger, set feasible.Set) feasible.Set {
+func (p *poolIndex) affordable(ledger *feasible.Ledger, set bitset.Set) bitset.Set {
 	if !ledger.Tight() {
 		return set
 	}
@@ -166,7 +167,7 @@ func (p *poolIndex) affordable(ledger *feasible.Ledger, set feasible.Set) feasib
 // changes it but for requirements, which grow.
 type choice struct {
 	// set and first are what was asked for.
-	set   feasible.Set
+	set   bitset.Set
 	first int
 	// options are those to choose from, cheapest first, and refs the offerings
 	// behind them.
@@ -180,7 +181,7 @@ type choice struct {
 // choose lists a set's options, cheapest first, of at most as many instance types as
 // the policy allows. With first, which is -1 for none, that option leads the list. The
 // list is not empty if the set is not.
-func (p *poolIndex) choose(set feasible.Set, first int) *choice {
+func (p *poolIndex) choose(set bitset.Set, first int) *choice {
 	hash := set.Hash() + uint64(first)
 	for _, known := range p.choices[hash] {
 		if known.first == first && slices.Equal(known.set, set) {
@@ -214,7 +215,7 @@ func (p *poolIndex) choose(set feasible.Set, first int) *choice {
 // type, and the NodeClaim's requirements leave the value open.
 func (p *poolIndex) once(options []int) []int {
 	numbers := p.in.Space.NumberOfferings(p.pool)
-	seen := feasible.NewSet(numbers.Count())
+	seen := bitset.New(numbers.Count())
 	return slices.DeleteFunc(options, func(o int) bool {
 		n := numbers.Of(o)
 		again := seen.Has(n)

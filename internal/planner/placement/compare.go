@@ -2,7 +2,7 @@ package placement
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 )
 
@@ -75,8 +75,8 @@ func (s *State) GivenUp() int {
 }
 
 // Bought are the options of all new nodes. The caller owns the set.
-func (s *State) Bought() feasible.Set {
-	bought := feasible.NewSet(len(s.Instance.Space.Options))
+func (s *State) Bought() bitset.Set {
+	bought := bitset.New(len(s.Instance.Space.Options))
 	for _, pl := range s.NewNodes {
 		bought.Add(pl.Option)
 	}

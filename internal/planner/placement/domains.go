@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -126,7 +126,7 @@ func (d *Domains) Settled(pl *Place) []int {
 
 // KeepAgreeing keeps of a set the options that have the values of the planned option
 // in the given keys and count to the same spread constraints.
-func (d *Domains) KeepAgreeing(pl *Place, keys []int, set feasible.Set) {
+func (d *Domains) KeepAgreeing(pl *Place, keys []int, set bitset.Set) {
 	planned := set.Has(pl.Option)
 	for _, k := range keys {
 		here := d.in.Topology.Domain(k, pl.Place)
@@ -147,7 +147,7 @@ func (d *Domains) KeepAgreeing(pl *Place, keys []int, set feasible.Set) {
 // KeepAdmitting keeps of a set the options in whose domains a pod of a class may be on
 // a node, and that have a domain of each of its keys if and only if the planned option
 // has.
-func (d *Domains) KeepAdmitting(c *instance.Class, level int, pl *Place, set feasible.Set) {
+func (d *Domains) KeepAdmitting(c *instance.Class, level int, pl *Place, set bitset.Set) {
 	d.Counts.KeepAdmitting(c.Levels[level].Rules, pl.ID, set)
 	for _, k := range d.Keys(c.Index, level) {
 		for o := range set.All {

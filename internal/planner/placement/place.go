@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -30,7 +31,7 @@ type Place struct {
 	Open bool
 	// Options are, for a node to be bought, those that its pods allow. It is empty for
 	// existing nodes.
-	Options feasible.Set
+	Options bitset.Set
 	// Pods are the pods that were put there, in this order.
 	Pods []instance.PodCount
 }

@@ -3,6 +3,7 @@ package placement
 import (
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -12,7 +13,7 @@ import (
 // are bought for other pods; see package domainconflict.
 type Decision struct {
 	// Shut are options that may not be bought. Nil means none.
-	Shut feasible.Set
+	Shut bitset.Set
 	// Counted are the domains that spread constraints count besides their own.
 	Counted []topology.Domain
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -47,7 +47,7 @@ func (s *State) variedRoom(c *instance.Class, level, n int, pl *Place) int {
 // VariedCapacity is how many of the wanted pods of a class a new node of the option
 // holds with enough of the given options left for its pool's minValues. The place is
 // one without pods.
-func (s *State) VariedCapacity(c *instance.Class, fresh *Place, option int, options feasible.Set, want int) int {
+func (s *State) VariedCapacity(c *instance.Class, fresh *Place, option int, options bitset.Set, want int) int {
 	o := &s.Instance.Space.Options[option]
 	n := min(want, s.Capacity(c, fresh, s.Instance.Space.Net(option)))
 	if n == 0 || len(s.Instance.MinValues.Of(int(o.Pool))) == 0 {
@@ -62,7 +62,7 @@ func (s *State) VariedCapacity(c *instance.Class, fresh *Place, option int, opti
 
 // SharedOptions are the options of a new node that its pods and one more of a class
 // agree on, labels that topology settles included. The caller owns the set.
-func (s *State) SharedOptions(c *instance.Class, level int, pl *Place) feasible.Set {
+func (s *State) SharedOptions(c *instance.Class, level int, pl *Place) bitset.Set {
 	joined := *pl
 	joined.Pods = append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: level, Count: 1})
 	keys := s.Domains.Settled(&joined)

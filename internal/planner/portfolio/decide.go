@@ -1,12 +1,12 @@
 package portfolio
 
 import (
-	"github.com/nodeautoprovision/nap/internal/model"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/domainconflict"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
@@ -69,7 +69,7 @@ func (q *search) withoutIdle(o Outcome) Outcome {
 		other := q.plan(d, &policy)
 		conflicts := len(domainconflict.Conflicts(other.Plan.State)) > 0
 		if needed && conflicts {
-			d = placement.Decision{Shut: feasible.NewSet(len(q.in.Space.Options))}
+			d = placement.Decision{Shut: bitset.New(len(q.in.Space.Options))}
 			for _, domain := range domainconflict.Outside(other.Plan.State) {
 				d.Shut.Or(q.in.Topology.In(domain))
 			}
@@ -94,7 +94,7 @@ func (q *search) plan(d placement.Decision, policy *model.Policy) Outcome {
 func (q *search) decide(o *Outcome, conflicts []topology.Domain) placement.Decision {
 	t, old := q.in.Topology, o.Plan.State.Decision
 	key, value := t.KeyOf(conflicts[0].Counter), conflicts[0].Value
-	shut := feasible.NewSet(len(q.in.Space.Options))
+	shut := bitset.New(len(q.in.Space.Options))
 	var shared []topology.Domain
 	if old.Shut != nil {
 		shut.Or(old.Shut)

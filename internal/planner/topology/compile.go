@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -17,7 +18,7 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 	c := &compiler{
 		t:      &Topology{space: s, rules: make([][]Rules, len(levels))},
 		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{}, hosts: map[string][]int32{},
-		limited: map[spanID]feasible.Set{}, filters: map[string]string{},
+		limited: map[spanID]bitset.Set{}, filters: map[string]string{},
 	}
 	n := 0
 	for class := range levels {
@@ -69,7 +70,7 @@ type compiler struct {
 	// byOptions finds lists of domains, limited options that count, byGroup groups by
 	// counter and domains.
 	byOptions map[spanID][]int32
-	limited   map[spanID]feasible.Set
+	limited   map[spanID]bitset.Set
 	byGroup   map[string]int
 	// hosts are lists of nodes that count, by their filter.
 	hosts map[string][]int32
@@ -100,7 +101,7 @@ type countedBy struct {
 // countedPlaces are nodes and options that count, nil for all. Equal filters have equal sets.
 type countedPlaces struct {
 	filter         string
-	nodes, options feasible.Set
+	nodes, options bitset.Set
 }
 
 // class compiles the rules of one class, for which there is storage, but for the inverse
@@ -138,7 +139,7 @@ func (c *compiler) class(index int, levels []Level) {
 
 // counter returns the counter of a term on the places that the sets leave, a new one if
 // there is none yet.
-func (c *compiler) counter(t term, filter string, nodes, options feasible.Set) int {
+func (c *compiler) counter(t term, filter string, nodes, options bitset.Set) int {
 	c.id = t.appendID(c.id[:0], filter)
 	if i, ok := c.byTerm[string(c.id)]; ok {
 		return i
@@ -173,7 +174,7 @@ func (c *compiler) keyOf(topologyKey string) int {
 
 // spread compiles a constraint. Its counter counts only on places that the node
 // inclusion policies admit and that have all of the keys.
-func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, options feasible.Set, keys []int) Spread {
+func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, options bitset.Set, keys []int) Spread {
 	t := term{key: c.keyOf(sc.TopologyKey), selector: sc.Selector, namespaces: []string{class.Namespace}}
 	by := countedBy{
 		affinity: sc.HonorNodeAffinity && (len(class.NodeRequirements) > 0 || len(class.NodeAlternatives) > 0),
@@ -266,7 +267,7 @@ func (c *compiler) hardKeys(constraints []model.SpreadConstraint) []int {
 // its enforced constraints.
 func (c *compiler) counting(class *model.PodClass, by countedBy, keys []int) countedPlaces {
 	var out countedPlaces
-	only := func(nodes, options feasible.Set) {
+	only := func(nodes, options bitset.Set) {
 		if out.nodes != nil {
 			nodes.And(out.nodes)
 			options.And(out.options)
@@ -314,8 +315,8 @@ func (c *compiler) counting(class *model.PodClass, by countedBy, keys []int) cou
 
 // having returns the nodes and options that have all of the keys, and whether some do
 // not. The caller owns the sets.
-func (c *compiler) having(keys []int) (nodes, options feasible.Set, some bool) {
-	nodes, options = feasible.Full(len(c.t.space.Problem.Nodes)), feasible.Full(len(c.t.space.Options))
+func (c *compiler) having(keys []int) (nodes, options bitset.Set, some bool) {
+	nodes, options = bitset.Full(len(c.t.space.Problem.Nodes)), bitset.Full(len(c.t.space.Options))
 	for _, k := range keys {
 		for n := range c.t.space.Problem.Nodes {
 			if c.t.space.Labels.NodeValue(k, n) < 0 {
@@ -334,7 +335,7 @@ func (c *compiler) having(keys []int) (nodes, options feasible.Set, some bool) {
 }
 
 // options are those of a level that count. Callers share the set and do not change it.
-func (c *compiler) options(at *countedPlaces, options feasible.Set) feasible.Set {
+func (c *compiler) options(at *countedPlaces, options bitset.Set) bitset.Set {
 	if at.options == nil || len(options) == 0 {
 		return options
 	}
@@ -350,7 +351,7 @@ func (c *compiler) options(at *countedPlaces, options feasible.Set) feasible.Set
 
 // domains lists the domains of a key in which there are nodes that count, or options of a
 // level that do, ascending. Callers share the list and do not change it.
-func (c *compiler) domains(key int, at *countedPlaces, options feasible.Set) []int32 {
+func (c *compiler) domains(key int, at *countedPlaces, options bitset.Set) []int32 {
 	if len(options) == 0 {
 		return c.listDomains(key, at.nodes, nil)
 	}
@@ -363,7 +364,7 @@ func (c *compiler) domains(key int, at *countedPlaces, options feasible.Set) []i
 	return list
 }
 
-func (c *compiler) listDomains(key int, nodes, options feasible.Set) []int32 {
+func (c *compiler) listDomains(key int, nodes, options bitset.Set) []int32 {
 	seen := make([]bool, c.t.space.Labels.Values(key))
 	for n := range c.t.space.Problem.Nodes {
 		node := &c.t.space.Problem.Nodes[n]

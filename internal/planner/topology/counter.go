@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -13,7 +14,7 @@ type counter struct {
 	term
 	// nodes and options limit which places count; nil means all of them. Either both
 	// are nil or none is.
-	nodes, options feasible.Set
+	nodes, options bitset.Set
 	// bySpread, byAffinity and byAntiAffinity say which kinds of rules read the
 	// counter; for byAntiAffinity terms of the class itself, not inverted ones.
 	bySpread, byAffinity, byAntiAffinity bool

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Counts are the numbers of pods per domain in one plan: those that run, and those that
@@ -106,7 +106,7 @@ func (c *Counts) AddHost(class int, p Place, n int) {
 // any of the options. Where these have several domains of a key, affinity counts the
 // pods on the node and in no domain; anti-affinity counts them in each domain. To take
 // pods back, the options must be those with which they were added.
-func (c *Counts) AddUndecided(class int, p Place, n int, options feasible.Set) {
+func (c *Counts) AddUndecided(class int, p Place, n int, options bitset.Set) {
 	var domains []int32
 	for _, at := range c.t.adds[class] {
 		counter, y := &c.t.counters[at], &c.tallies[at]

@@ -3,7 +3,7 @@ package topology
 import (
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Eligible knows the eligible domains of all spread constraints, given the domains that
@@ -82,7 +82,7 @@ func (e *Eligible) NeedsFurther(s *Spread, stay []Domain) bool {
 // Outside lists the domains that are not eligible for a constraint now, and would be if
 // a node were bought as one of the options. It is empty for constraints that the
 // scheduler does not enforce and for those over hosts.
-func (e *Eligible) Outside(s *Spread, options feasible.Set) []int32 {
+func (e *Eligible) Outside(s *Spread, options bitset.Set) []int32 {
 	if s.Key == Host || !s.Hard {
 		return nil
 	}

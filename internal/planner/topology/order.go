@@ -3,7 +3,7 @@ package topology
 import (
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Order is the order in which a plan places the classes, and what follows from it: a
@@ -171,7 +171,7 @@ func (o *Order) Seen(class int, p Place) uint64 {
 
 // KeepSeen keeps in a set of options those for which [Order.Seen] is what it is for the
 // place. The set is the part of a whole set that begins with the given word.
-func (o *Order) KeepSeen(class int, p Place, set feasible.Set, word int) {
+func (o *Order) KeepSeen(class int, p Place, set bitset.Set, word int) {
 	for _, at := range o.t.adds[class] {
 		if !o.filters(class, at) {
 			continue

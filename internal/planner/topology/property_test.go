@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // world is a fixture with all kinds of rules, for properties.
@@ -61,7 +61,7 @@ func change(rt *rapid.T, c *Counts) func(sign int) {
 	class, n := rapid.IntRange(0, len(c.t.rules)-1).Draw(rt, "class"), rapid.IntRange(1, 3).Draw(rt, "pods")
 	switch how := rapid.IntRange(0, 2).Draw(rt, "how"); {
 	case how == 0 && p.Node < 0:
-		return func(sign int) { c.AddUndecided(class, p, sign*n, feasible.Full(len(c.t.space.Options))) }
+		return func(sign int) { c.AddUndecided(class, p, sign*n, bitset.Full(len(c.t.space.Options))) }
 	case how == 1:
 		return func(sign int) { c.AddHost(class, p, sign*n) }
 	}
@@ -130,7 +130,7 @@ func TestForkIsIndependent(t *testing.T) {
 func TestMinimaMatchRecount(t *testing.T) {
 	top := world()
 	s := &top.Rules(0, 0).Spread[0]
-	further := top.NewCounts(nil).Eligible.Outside(s, feasible.Full(len(top.space.Options)))
+	further := top.NewCounts(nil).Eligible.Outside(s, bitset.Full(len(top.space.Options)))
 	if len(further) != 1 {
 		t.Fatalf("got further domains %v, want z3 alone", further)
 	}

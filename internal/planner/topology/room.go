@@ -3,7 +3,7 @@ package topology
 import (
 	"math"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // NoLimit is the room of a place that topology does not limit.
@@ -63,7 +63,7 @@ func (c *Counts) SpreadRoom(r *Rules, p Place) int {
 // KeepAdmitting keeps in a set the options as which a new node with the given
 // [Place.ID] would admit a pod now, as far as affinity and anti-affinity over labels are
 // concerned. Every option stands for itself: that one is kept says nothing of the others.
-func (c *Counts) KeepAdmitting(r *Rules, id int, set feasible.Set) {
+func (c *Counts) KeepAdmitting(r *Rules, id int, set bitset.Set) {
 	for o := range set.All {
 		p := Place{ID: id, Node: -1, Option: o}
 		admits := c.affinityRoom(r, p, Labels) > 0

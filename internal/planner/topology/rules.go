@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Level is the topology terms of a class at one state of its preferences. Preferred
@@ -15,7 +15,7 @@ type Level struct {
 	AntiAffinity []model.AffinityTerm
 	// Options are those on which pods of the class could be placed. Together with the
 	// existing nodes they decide the eligible domains of the spread constraints.
-	Options feasible.Set
+	Options bitset.Set
 }
 
 // Rules are the topology terms of a class at one level, bound to counters. They do not
@@ -59,7 +59,7 @@ type Spread struct {
 	// plan buys: for Host where there is no node, and for the cap of a node's share.
 	group int
 	// options are those that count and on which pods of the class could be placed.
-	options feasible.Set
+	options bitset.Set
 	// byNodeAffinity says that nodeAffinityPolicy is Honor: only nodes that the pods'
 	// own node rules allow count.
 	byNodeAffinity bool

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Span is a number of pods that a domain may take: at least and at most so many.
@@ -15,7 +15,7 @@ type Placeable struct {
 	// Pods is how many are placed.
 	Pods int
 	// Options and Nodes are those that may take them.
-	Options, Nodes feasible.Set
+	Options, Nodes bitset.Set
 	// Domains are those of the key that some option or node has, of whichever class;
 	// negative for those without the label.
 	Domains []int32

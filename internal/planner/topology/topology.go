@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -115,8 +116,8 @@ func (t *Topology) LabelKeys() []int {
 
 // Filters lists the sets of options that counters are limited to. Callers do not change
 // the sets.
-func (t *Topology) Filters() []feasible.Set {
-	var out []feasible.Set
+func (t *Topology) Filters() []bitset.Set {
+	var out []bitset.Set
 	for i := range t.counters {
 		if t.counters[i].options != nil {
 			out = append(out, t.counters[i].options)
@@ -126,9 +127,9 @@ func (t *Topology) Filters() []feasible.Set {
 }
 
 // In returns the options in a domain that its counter counts.
-func (t *Topology) In(d Domain) feasible.Set {
+func (t *Topology) In(d Domain) bitset.Set {
 	c := &t.counters[d.Counter]
-	out := feasible.NewSet(len(t.space.Options))
+	out := bitset.New(len(t.space.Options))
 	for o := range t.space.Options {
 		if t.space.Labels.OptionValue(c.key, o) == d.Value && (c.options == nil || c.options.Has(o)) {
 			out.Add(o)

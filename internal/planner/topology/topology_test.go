@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -51,9 +52,9 @@ func (f *fixture) compile() *Topology {
 	levels := make([][]Level, len(f.classes))
 	for i := range f.classes {
 		c := &f.classes[i]
-		options := feasible.Full(len(s.Options))
+		options := bitset.Full(len(s.Options))
 		if i == 0 && f.only != "" {
-			options = feasible.NewSet(len(s.Options))
+			options = bitset.New(len(s.Options))
 			options.Add(optionIn(s, f.only))
 		}
 		levels[i] = []Level{{Spread: c.Spread, Affinity: c.Affinity, AntiAffinity: c.AntiAffinity, Options: options}}
@@ -246,7 +247,7 @@ func TestOutsideListsZonesThatOthersBuyIn(t *testing.T) {
 	f.sold, f.only = []string{"z0", "z3"}, "z0"
 	top := f.compile()
 	s, e := &top.Rules(0, 0).Spread[0], top.NewCounts(nil).Eligible
-	all := feasible.Full(len(top.space.Options))
+	all := bitset.Full(len(top.space.Options))
 	if got := e.Outside(s, all); len(got) != 1 {
 		t.Fatalf("got %v, want z3 alone", got)
 	} else if in := top.In(Domain{s.Counter, got[0]}); !in.Has(optionIn(top.space, "z3")) || in.Count() != 1 {
@@ -380,7 +381,7 @@ func TestUndecidedNodeCountsByKindOfTerm(t *testing.T) {
 	f.classes = append(f.classes, pod("b"))
 	top := f.compile()
 	fresh := func(id int, zone string) Place { return Place{ID: id, Node: -1, Option: optionIn(top.space, zone)} }
-	all := feasible.Full(len(top.space.Options))
+	all := bitset.Full(len(top.space.Options))
 
 	c := top.NewCounts(nil)
 	c.AddUndecided(3, fresh(7, "z0"), 1, all)
@@ -400,7 +401,7 @@ func TestKeepAdmittingDropsTakenZones(t *testing.T) {
 	f := newFixture(pod("web", apart(zone, "web")))
 	f.sold = []string{"z0", "z1"}
 	top := f.compile()
-	c, set := top.NewCounts(nil), feasible.Full(len(top.space.Options))
+	c, set := top.NewCounts(nil), bitset.Full(len(top.space.Options))
 	c.Add(0, node(0), 1)
 	c.KeepAdmitting(top.Rules(0, 0), -1, set)
 	if set.Has(optionIn(top.space, "z0")) || !set.Has(optionIn(top.space, "z1")) {

@@ -270,11 +270,11 @@ func (b *Bounder) widest() [][]int64 {
 		out[s], flat = flat[:c.Dims:c.Dims], flat[c.Dims:]
 	}
 	for _, t := range c.Buyable {
-		c.Acceptances[c.Types[t].Acceptance].Each(func(s int) {
+		for s := range c.Acceptances[c.Types[t].Acceptance].All {
 			for d, v := range c.Types[t].Capacity {
 				out[s][d] = max(out[s][d], v)
 			}
-		})
+		}
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // prices are what a unit of each resource is worth: lambda per dimension, by
@@ -61,7 +62,7 @@ func newFluid(m *reduced.Shortlist) *fluid {
 
 // cluster is a set of classes that fit the same types.
 type cluster struct {
-	kinds   reduced.Bitset
+	kinds   bitset.Set
 	classes []int
 	demand  float64
 }
@@ -74,14 +75,14 @@ func (f *fluid) groupClasses() {
 	c := f.c
 	var all []*cluster
 	at := map[string]*cluster{}
-	kinds := reduced.NewBitset(len(c.Types))
+	kinds := bitset.New(len(c.Types))
 	var key []byte
 	for i := range c.Classes {
 		cl := &c.Classes[i]
 		clear(kinds)
 		for _, t := range f.list.Types {
 			if k := &c.Types[t]; c.CanHold(k, cl) {
-				kinds.Set(int(t))
+				kinds.Add(int(t))
 			}
 		}
 		key = key[:0]
@@ -105,7 +106,9 @@ func (f *fluid) groupClasses() {
 		for _, i := range cl.classes {
 			f.prices.group[i] = g
 		}
-		cl.kinds.Each(func(t int) { f.taken[t] = append(f.taken[t], int32(g)) })
+		for t := range cl.kinds.All {
+			f.taken[t] = append(f.taken[t], int32(g))
+		}
 		for _, t := range c.Fixed { // a fixed bin is priced, not bought
 			f.taken[t] = append(f.taken[t], int32(g))
 		}

@@ -114,7 +114,9 @@ func newFitting(m *reduced.Shortlist, inv []float64) fitting {
 				f.inv[place*c.Dims+d] = c.Scale[d] / float64(v)
 			}
 		}
-		c.Acceptances[c.Types[t].Acceptance].Each(func(sig int) { pairs += carried[sig] })
+		for sig := range c.Acceptances[c.Types[t].Acceptance].All {
+			pairs += carried[sig]
+		}
 	}
 	f.pairs = make([]pair, 0, pairs)
 	f.first, f.from = make([]int32, 0, len(c.Classes)+1), make([]int32, 0, len(c.Classes)+1)

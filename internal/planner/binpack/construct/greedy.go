@@ -3,6 +3,7 @@ package construct
 import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
@@ -19,7 +20,7 @@ type Builder struct {
 	retry       backoff
 	capped      cappedGroup
 	// hopeless are the classes for which no bin may be bought any more.
-	hopeless reduced.Bitset
+	hopeless bitset.Set
 	load     []int64 // scratch
 	// steps counts work done here and by other workers; counted is what a meter knows
 	// of, prices apart, which keep their own account.
@@ -108,7 +109,7 @@ func (g *Builder) Build(p *reduced.Packing, r Rule, m *meter.Meter) bool {
 	}
 	g.Pricer.Soften(p.Remaining)
 	g.fillFixed(p, r)
-	g.retry, g.hopeless = backoff{}, reduced.NewBitset(len(g.c.Classes))
+	g.retry, g.hopeless = backoff{}, bitset.New(len(g.c.Classes))
 	g.capped = g.cappedGroupOf(p)
 	g.Pricer.Era++
 	g.fillings.prune(p.Remaining)

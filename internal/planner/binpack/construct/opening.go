@@ -50,7 +50,7 @@ func (g *Builder) openFor(p *reduced.Packing, r Rule) bool {
 			g.buy(p, best, &g.round[best])
 			return true
 		}
-		g.hopeless.Set(int(seed))
+		g.hopeless.Add(int(seed))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // pool holds the items of the bins that a trial has taken apart.
@@ -112,7 +113,7 @@ func (p *pool) admitted(t int32) []int32 {
 }
 
 // filtered is the pooled classes whose signature is in sigs.
-func (p *pool) filtered(sigs reduced.Bitset) []int32 {
+func (p *pool) filtered(sigs bitset.Set) []int32 {
 	p.some = p.some[:0]
 	for _, i := range p.classes {
 		if sigs.Has(p.c.Classes[i].Signature) {

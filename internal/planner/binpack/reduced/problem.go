@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // BinType is a bin type after reduction.
@@ -40,7 +42,7 @@ type Problem struct {
 	Scale       []float64
 	Classes     []Class
 	Types       []BinType
-	Acceptances []Bitset
+	Acceptances []bitset.Set
 	Shared      []int64 // what is left of every shared limit
 	ConflictIDs int
 	Signatures  int
@@ -94,7 +96,7 @@ func (c *Problem) Finish() {
 }
 
 // Compatible appends the classes whose signature is in sigs.
-func (c *Problem) Compatible(sigs Bitset, to []int32) []int32 {
+func (c *Problem) Compatible(sigs bitset.Set, to []int32) []int32 {
 	for i := range c.Classes {
 		if sigs.Has(c.Classes[i].Signature) {
 			to = append(to, int32(i))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -72,10 +73,10 @@ type Permitted struct {
 	// Listed is how many options they cover: those that WithOptions has added are behind.
 	Listed int
 	// ByClass are the sets by class. Classes with the same levels share one.
-	ByClass []feasible.Set
+	ByClass []bitset.Set
 	// ByTier are, by class, the parts of its set by the weight of the NodePools, the heaviest
 	// first. It is nil where all NodePools have the same weight.
-	ByTier [][]feasible.Set
+	ByTier [][]bitset.Set
 }
 
 // Compile compiles a disruption problem, which it does not change. Classes that are
@@ -188,7 +189,7 @@ func (p *Problem) findPermitted() {
 	for i := range p.Options {
 		at[p.Options[i].Option] = int32(i + 1)
 	}
-	known, tiers := map[string]feasible.Set{}, map[string][]feasible.Set{}
+	known, tiers := map[string]bitset.Set{}, map[string][]bitset.Set{}
 	for i := range p.Classes {
 		var levels []byte
 		for _, l := range p.Classes[i].Levels {
@@ -198,7 +199,7 @@ func (p *Problem) findPermitted() {
 		}
 		set, found := known[string(levels)]
 		if !found {
-			set = feasible.NewSet(len(p.Options))
+			set = bitset.New(len(p.Options))
 			for _, l := range p.Classes[i].Levels {
 				for o := range l.Options.All {
 					if at[o] > 0 {
@@ -217,13 +218,13 @@ func (p *Problem) findPermitted() {
 
 // byTier divides a set of node options by the weight of their NodePools, the heaviest first;
 // nil where all weigh the same.
-func (p *Problem) byTier(set feasible.Set) []feasible.Set {
+func (p *Problem) byTier(set bitset.Set) []bitset.Set {
 	if p.Space.Tiers == 1 {
 		return nil
 	}
-	out := make([]feasible.Set, p.Space.Tiers)
+	out := make([]bitset.Set, p.Space.Tiers)
 	for t := range out {
-		out[t] = feasible.NewSet(len(p.Options))
+		out[t] = bitset.New(len(p.Options))
 	}
 	for at := range set.All {
 		out[p.Tier(at)].Add(at)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -24,7 +25,7 @@ type Buyer struct {
 	// load, room, pods and permitted are scratch, valid during one call.
 	load, room []int64
 	pods       []planner.PodsOn
-	permitted  feasible.Set
+	permitted  bitset.Set
 	// buyers are the listed unplaced classes by option, while several nodes are bought.
 	buyers buyers
 	// tiers are, by class, what State.tier is for the listed ones; see [Buyer.weigh].

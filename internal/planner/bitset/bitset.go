@@ -1,28 +1,32 @@
-package feasible
+// Package bitset has sets of small numbers, such as those of options, nodes and bin
+// types, one bit each: the planner combines them word by word.
+//
+// See docs/planner.md, section "Constraints and masks".
+package bitset
 
 import (
 	"math/bits"
 	"slices"
 )
 
-// Set is a bitset over the options (or nodes) of one [Space]. Sets of one
-// space all have the same length, so that they combine word by word.
+// Set is a set of numbers from 0. Sets that are combined have the same length, but for
+// [Set.SubsetOf]. The zero value is empty, and has no room.
 type Set []uint64
 
-// NewSet returns an empty set for n members.
-func NewSet(n int) Set { return make(Set, (n+63)/64) }
+// New returns an empty set with room for the numbers 0 to n-1.
+func New(n int) Set { return make(Set, (n+63)/64) }
 
-// Full returns a set of all n members.
+// Full returns the set of all numbers from 0 to n-1.
 func Full(n int) Set {
-	s := NewSet(n)
+	s := New(n)
 	s.AddRange(0, n)
 	return s
 }
 
-// Has reports whether i is a member.
-func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
+// Has reports whether i is a member; numbers for which the set has no room are none.
+func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
 
-// Add makes i a member.
+// Add makes i a member. The set must have room for it.
 func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
 
 // Remove makes i a non-member.
@@ -68,8 +72,8 @@ func (s Set) And(o Set) {
 	}
 }
 
-// keep is And with a set that may be nil, which has all members.
-func (s Set) keep(o Set) {
+// Keep is And with a set that may be nil, which has all members.
+func (s Set) Keep(o Set) {
 	if o != nil {
 		s.And(o)
 	}
@@ -107,6 +111,19 @@ func (s Set) Intersects(o Set) bool {
 		}
 	}
 	return false
+}
+
+// SubsetOf reports whether every member is one of o, which may have another length.
+func (s Set) SubsetOf(o Set) bool {
+	for i, w := range s {
+		if i < len(o) {
+			w &^= o[i]
+		}
+		if w != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Count is the number of members.
@@ -168,11 +185,10 @@ func (s Set) All(yield func(int) bool) {
 	}
 }
 
-// InternedSets numbers sets of one [Space], so that equal sets are one set with one
-// number: callers compare and cache them by number, or by address. It grows while an
-// instance is compiled; reading it from several goroutines is safe once nothing is
-// added any more. The zero value is empty.
-type InternedSets struct {
+// Interned numbers sets of one length, so that equal sets are one set with one number:
+// callers compare and cache them by number, or by address. Reading it from several
+// goroutines is safe once nothing is added any more. The zero value is empty.
+type Interned struct {
 	// sets are the sets by number.
 	sets []Set
 	// byHash are the numbers of the sets with a hash ([Set.Hash]), which need not be
@@ -182,7 +198,7 @@ type InternedSets struct {
 
 // Intern numbers a set, from 0; equal sets get the same number. A set that was not
 // known is kept: do not change it afterwards.
-func (t *InternedSets) Intern(set Set) int {
+func (t *Interned) Intern(set Set) int {
 	h := set.Hash()
 	for _, i := range t.byHash[h] {
 		if slices.Equal(t.sets[i], set) {
@@ -199,4 +215,4 @@ func (t *InternedSets) Intern(set Set) int {
 }
 
 // Set returns the set with a number given by Intern. It is shared: do not change it.
-func (t *InternedSets) Set(number int) Set { return t.sets[number] }
+func (t *Interned) Set(number int) Set { return t.sets[number] }
