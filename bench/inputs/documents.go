@@ -81,17 +81,20 @@ func node(i int, moreLabels string) string {
 			`"allocatable":{"cpu":"4","memory":"16Gi","pods":"110"},"conditions":[{"type":"Ready","status":"True"}]}`, i))
 }
 
-// running are so many pods on the node with a number, of a workload of their own.
+// running are so many pods on the node with a number, of one of 40 workloads.
 func running(i, pods int) string {
 	var out strings.Builder
 	for k := range pods {
-		out.WriteString(separator)
-		out.WriteString(object("v1", "Pod", fmt.Sprintf(
-			`"name":"r%[1]d-%[2]d","namespace":"default","uid":"r%[1]d-%[2]d","labels":{"app":"a%[3]d"},`+
-				`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"a%[3]d","uid":"a%[3]d","controller":true}]`, i, k, i%40),
-			`"spec":`+containers(requests(i%40), fmt.Sprintf(`,"nodeName":"n%d"`, i))+`,"status":{"phase":"Running"}`))
+		out.WriteString(separator + runningOf(fmt.Sprintf("a%d", i%40), fmt.Sprintf("r%d-%d", i, k), i, requests(i%40), ""))
 	}
 	return out.String()
+}
+
+// runningOf is a pod of a workload on the node with a number. More follows its containers.
+func runningOf(app, name string, node int, requests, more string) string {
+	return object("v1", "Pod", fmt.Sprintf(`"name":"%[1]s","namespace":"default","uid":"%[1]s","labels":{"app":"%[2]s"},`+
+		`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"%[2]s","uid":"%[2]s","controller":true}]`, name, app),
+		`"spec":`+containers(requests, fmt.Sprintf(`,"nodeName":"n%d"%s`, node, more))+`,"status":{"phase":"Running"}`)
 }
 
 // Text is a file of the kind with at most so many bytes, and how many documents it has.

@@ -63,6 +63,10 @@ func terms(i int) string {
 		strings.Join(all, ","))
 }
 
+// exclusive makes pods of an app refuse those of all others on their node.
+const exclusive = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{"matchExpressions":[` +
+	`{"key":"app","operator":"NotIn","values":["%s"]}]},"topologyKey":"kubernetes.io/hostname"}]}}`
+
 // ofWorkloads repeat workloads.
 func ofWorkloads() []Kind {
 	const apart = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` +
@@ -80,6 +84,9 @@ func ofWorkloads() []Kind {
 		}},
 		{Name: "apart", Says: "Deployments of three pods, each on nodes of their own", document: func(i int) string {
 			return deployment(named(i), 3, alike, fmt.Sprintf(apart, named(i)))
+		}},
+		{Name: "exclusive", Says: "Deployments of a pod that refuses those of all others on its node", document: func(i int) string {
+			return deployment(named(i), 1, alike, fmt.Sprintf(exclusive, named(i)))
 		}},
 		{Name: "statefulsets", Says: "StatefulSets of three pods with a claim each", document: func(i int) string {
 			return object("apps/v1", "StatefulSet", fmt.Sprintf(`"name":"d%d","namespace":"default"`, i), fmt.Sprintf(
@@ -155,6 +162,13 @@ func ofCluster(others string) []Kind {
 		{
 			Name: "consolidate", Says: "nodes with two small pods each, to consolidate", args: []string{"--consolidate"},
 			document: func(i int) string { return node(i, "") + running(i, 2) },
+		},
+		{
+			Name: "consolidate-exclusive", Says: "nodes with a pod each that refuses those of all others, to consolidate", args: []string{"--consolidate"},
+			document: func(i int) string {
+				app := fmt.Sprintf("a%d", i)
+				return node(i, "") + separator + runningOf(app, app+"-0", i, alike, fmt.Sprintf(exclusive, app))
+			},
 		},
 		{Name: "configmaps", Says: "ConfigMaps, which no plan looks at, beside 50 pods", once: []string{others}, document: func(i int) string {
 			return object("v1", "ConfigMap", fmt.Sprintf(`"name":"c%d","namespace":"default"`, i), `"data":{"a":"x"}`)

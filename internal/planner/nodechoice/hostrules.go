@@ -48,18 +48,13 @@ const maxPairs = 4000
 // newHostRules binds the rules of demands, whose classes are placed in the given order.
 func newHostRules(in *instance.Instance, order *topology.Order, demands []construct.Demand) *hostRules {
 	h := &hostRules{perNode: make([]int, len(demands)), conflicts: make([][]int32, len(demands)), exact: true}
-	adders := map[int][]int{} // counter -> demands whose pods it counts
-	var spread, empty []int   // counters that rules read, in order of discovery
+	adders := addersOnHosts(in, demands)
+	var spread, empty []int // counters that rules read, in order of discovery
 	skew := map[int]int{}
 	carriers, spreaders := map[int][]int{}, map[int][]int{}
 	host := make([]bool, len(demands)) // demands with rules on hosts
 	for i := range demands {
 		d := &demands[i]
-		for _, c := range in.Topology.Adds(d.Class) {
-			if in.Topology.PerHost(c) {
-				adders[c] = append(adders[c], i)
-			}
-		}
 		rules := in.Classes[d.Class].Levels[d.Level].Rules
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topology.Host {
@@ -96,6 +91,30 @@ func newHostRules(in *instance.Instance, order *topology.Order, demands []constr
 	}
 	h.ports(in, demands)
 	return h
+}
+
+// addersOnHosts lists, by counter of hosts, the demands whose pods it counts.
+func addersOnHosts(in *instance.Instance, demands []construct.Demand) map[int][]int {
+	sizes, total := map[int]int{}, 0
+	each := func(visit func(counter, demand int)) {
+		for i := range demands {
+			for _, c := range in.Topology.Adds(demands[i].Class) {
+				if in.Topology.PerHost(c) {
+					visit(c, i)
+				}
+			}
+		}
+	}
+	each(func(c, _ int) { sizes[c]++; total++ })
+	out, cells := make(map[int][]int, len(sizes)), make([]int, total)
+	each(func(c, i int) {
+		list, ok := out[c]
+		if !ok {
+			list, cells = cells[:0:sizes[c]], cells[sizes[c]:]
+		}
+		out[c] = append(list, i)
+	})
+	return out
 }
 
 // spread caps the counted pods per node. Pods without any rule on hosts of their own may

@@ -20,6 +20,7 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{}, hosts: map[string][]int32{},
 		limited: map[spanID]bitset.Set{}, filters: map[string]string{},
 	}
+	c.kinds = kinds{t: c.t, byCounters: map[string]int32{}, carrying: map[int][]int32{}}
 	n := 0
 	for class := range levels {
 		n += len(levels[class])
@@ -37,29 +38,41 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 		}
 	}
 	l := newLinker(c)
-	var inverse []AntiAffinity
-	added := make([]int, len(c.t.counters)) // by counter, 1 more than the last class that adds to it
 	for i := range p.Classes {
-		adds, repelled := l.find(&p.Classes[i].PodShape)
-		c.t.adds = append(c.t.adds, adds)
-		added = slices.Grow(added, len(c.t.counters)-len(added))[:len(c.t.counters)] // find may have made some
-		for _, counter := range adds {
-			added[counter] = i + 1
-		}
-		inverse = make([]AntiAffinity, 0, len(repelled))
-		for _, counter := range repelled {
-			inverse = append(inverse, AntiAffinity{counter, c.t.counters[counter].key, added[counter] == i+1})
-		}
-		for level := range c.t.rules[i] {
-			c.t.rules[i][level].Inverse, c.t.rules[i][level].added = inverse, len(adds) > 0
-		}
+		c.link(i, l)
 	}
-	shapes := make([][]int, len(p.Shapes))
+	shapes := make([]countedAs, len(p.Shapes))
 	for i := range p.Shapes {
-		shapes[i], _ = l.find(&p.Shapes[i])
+		adds, _ := l.find(&p.Shapes[i])
+		shapes[i] = c.kinds.countedAs(adds)
 	}
+	c.kinds.bind()
 	c.t.running = c.count(shapes)
 	return c.t
+}
+
+// link finds the counters that concern the pods of a class.
+func (c *compiler) link(class int, l *linker) {
+	adds, repelled := l.find(&c.t.space.Problem.Classes[class].PodShape)
+	c.t.adds = append(c.t.adds, adds)
+	c.t.counts = append(c.t.counts, c.kinds.countedAs(adds))
+	c.added = slices.Grow(c.added, len(c.t.counters)-len(c.added))[:len(c.t.counters)] // find may have made some
+	for _, at := range adds {
+		c.added[at] = class + 1
+	}
+	var inverse []AntiAffinity
+	byHost := repelled[:0]
+	for _, at := range repelled {
+		if c.t.counters[at].pairwise() {
+			byHost = append(byHost, at)
+		} else {
+			inverse = append(inverse, AntiAffinity{Counter: at, Key: c.t.counters[at].key, Self: c.added[at] == class+1})
+		}
+	}
+	for level := range c.t.rules[class] {
+		c.t.rules[class][level].Inverse, c.t.rules[class][level].added = inverse, len(adds) > 0
+	}
+	c.kinds.repelled = append(c.kinds.repelled, byHost)
 }
 
 // compiler makes a topology, and remembers what many terms have in common.
@@ -78,6 +91,9 @@ type compiler struct {
 	// constraints of the class at hand.
 	filters map[string]string
 	counted map[countedBy]countedPlaces
+	kinds   kinds
+	// added is, by counter, 1 more than the last class of which it counts pods.
+	added []int
 	// id is storage for the text that is looked up.
 	id []byte
 }
@@ -126,7 +142,7 @@ func (c *compiler) class(index int, levels []Level) {
 			t := c.term(&terms.AntiAffinity[i])
 			at := c.counter(t, "", nil, nil)
 			c.t.counters[at].byAntiAffinity = true
-			r.AntiAffinity = append(r.AntiAffinity, AntiAffinity{at, t.key, t.selects(spec.Namespace, spec.Labels)})
+			r.AntiAffinity = append(r.AntiAffinity, AntiAffinity{Counter: at, Key: t.key, Self: t.selects(spec.Namespace, spec.Labels)})
 		}
 		if l > 0 {
 			continue // the first level has all counters of the class
@@ -386,9 +402,8 @@ func (c *compiler) listDomains(key int, nodes, options bitset.Set) []int32 {
 	return out
 }
 
-// count counts the pods that run. Shapes lists, for each shape of the problem, the
-// counters that count its pods.
-func (c *compiler) count(shapes [][]int) *Counts {
+// count counts the pods that run. Shapes says how those of each shape of the problem count.
+func (c *compiler) count(shapes []countedAs) *Counts {
 	out := newCounts(c.t)
 	p := c.t.space.Problem
 	for n := range p.Nodes {
@@ -397,9 +412,11 @@ func (c *compiler) count(shapes [][]int) *Counts {
 		}
 		for _, b := range p.Nodes[n].Bound {
 			if b.Shape >= 0 && b.Shape < len(p.Shapes) && b.Count > 0 {
-				for _, at := range shapes[b.Shape] {
-					out.add(at, Place{ID: n, Node: n, Option: -1}, b.Count)
+				at := Place{ID: n, Node: n, Option: -1}
+				for _, counter := range shapes[b.Shape].tallied {
+					out.add(counter, at, b.Count)
 				}
+				out.residents.add(n, shapes[b.Shape].kind, b.Count)
 			}
 		}
 	}

@@ -18,6 +18,9 @@ type counter struct {
 	// bySpread, byAffinity and byAntiAffinity say which kinds of rules read the
 	// counter; for byAntiAffinity terms of the class itself, not inverted ones.
 	bySpread, byAffinity, byAntiAffinity bool
+	// kinds are those that a pairwise counter of a class's own terms counts; nil for none,
+	// and for all other counters.
+	kinds bitset.Set
 	// groups are those of [Topology.groups] whose minimum the counts decide.
 	groups []int
 }

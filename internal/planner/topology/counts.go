@@ -16,11 +16,14 @@ type Counts struct {
 	// Eligible are the eligible domains of spread constraints in this plan.
 	Eligible *Eligible
 	t        *Topology
-	// tallies are the numbers of each counter of the topology.
+	// tallies are the numbers of each counter of the topology; those of pairwise ones are
+	// not used.
 	tallies []tally
 	// minima are the global minima of each group of the topology. Invariant: each is
 	// what [Counts.minimum] returns.
 	minima []minimum
+	// residents are the pods on hosts that pairwise counters count.
+	residents residents
 }
 
 // tally is the numbers of one counter.
@@ -68,7 +71,7 @@ func newCounts(t *Topology) *Counts {
 
 // Fork returns independent counts with the same numbers.
 func (c *Counts) Fork() *Counts {
-	f := &Counts{Eligible: c.Eligible, t: c.t, tallies: slices.Clone(c.tallies), minima: slices.Clone(c.minima)}
+	f := &Counts{Eligible: c.Eligible, t: c.t, tallies: slices.Clone(c.tallies), minima: slices.Clone(c.minima), residents: c.residents.fork()}
 	n := 0
 	for i := range c.tallies {
 		n += len(c.tallies[i].byValue)
@@ -87,19 +90,23 @@ func (c *Counts) Fork() *Counts {
 // Add counts n more pods of a class on a place. It does not ask whether they may enter:
 // see [Counts.Room].
 func (c *Counts) Add(class int, p Place, n int) {
-	for _, at := range c.t.adds[class] {
+	as := &c.t.counts[class]
+	for _, at := range as.tallied {
 		c.add(at, p, n)
 	}
+	c.residents.add(p.ID, as.kind, n)
 }
 
 // AddHost is Add for counters of hosts only. It is for pods on a new node whose other
 // domains are undecided, and are counted by [Counts.AddUndecided].
 func (c *Counts) AddHost(class int, p Place, n int) {
-	for _, at := range c.t.adds[class] {
+	as := &c.t.counts[class]
+	for _, at := range as.tallied {
 		if c.t.counters[at].key == Host {
 			c.add(at, p, n)
 		}
 	}
+	c.residents.add(p.ID, as.kind, n)
 }
 
 // AddUndecided counts n more pods of a class on a new node that may still be bought as
@@ -108,7 +115,9 @@ func (c *Counts) AddHost(class int, p Place, n int) {
 // pods back, the options must be those with which they were added.
 func (c *Counts) AddUndecided(class int, p Place, n int, options bitset.Set) {
 	var domains []int32
-	for _, at := range c.t.adds[class] {
+	as := &c.t.counts[class]
+	c.residents.add(p.ID, as.kind, n)
+	for _, at := range as.tallied {
 		counter, y := &c.t.counters[at], &c.tallies[at]
 		if domains = domains[:0]; counter.key != Host {
 			for o := range options.All {
@@ -222,14 +231,17 @@ func (y *tally) inValue(d int32) int32 {
 
 // in is the number of pods that a counter counts in a domain.
 func (c *Counts) in(counter int, d int32) int32 {
-	if c.t.counters[counter].key == Host {
+	switch of := &c.t.counters[counter]; {
+	case of.kinds != nil:
+		return c.residents.count(int(d), of.kinds)
+	case of.key == Host:
 		return c.tallies[counter].byPlace[int(d)]
 	}
 	return c.tallies[counter].inValue(d)
 }
 
 // Total is the number of pods that a counter counts over all domains, undecided ones
-// included.
+// included. It is 0 for a counter that anti-affinity over hosts alone reads.
 func (c *Counts) Total(counter int) int { return c.tallies[counter].total }
 
 // Sum adds up the counts of some counters in a place's domains.

@@ -16,6 +16,10 @@
 // of a spread constraint leave, and only places with all keys of the pod's enforced
 // constraints.
 //
+// Counters that anti-affinity over hosts alone reads have no numbers. Pods on a place are
+// counted by kind instead ([resident]): where a thousand classes refuse all others, as
+// those of tenants and of exclusive jobs do, each pod would count for a thousand terms.
+//
 // [Rules] are the terms of a class at one level of its preferences, bound to counters:
 //
 //	spread         count in the domain + 1 - global minimum <= maxSkew
@@ -26,8 +30,8 @@
 // The semantics are those of the Kubernetes scheduler, with extensions for nodes that do
 // not exist yet. The eligible domains of a spread constraint are those of existing nodes
 // that count and those in which a node can be bought for the class; [Eligible] adds
-// those that the plan opens for other pods. The global minimum over hosts is always
-// zero, since a new and empty node can be bought.
+// those that the plan opens for other pods. Over hosts the nodes that exist are eligible;
+// for those that have yet to start see the page.
 //
 // # Types
 //

@@ -15,6 +15,9 @@ type linker struct {
 	// are the others with a selector.
 	byLabel map[label][]int
 	rest    []int
+	// twins are the inverse counters of terms that have another counter, too, by that one:
+	// both select the same pods. They are in no list.
+	twins map[int]int
 	// keys are the label keys of byLabel.
 	keys map[string]bool
 	// cells is the storage of the lists that find returned last, one behind the other.
@@ -31,8 +34,12 @@ const cellsAtOnce = 1 << 14
 // newLinker indexes the counters that the compiler has so far.
 func newLinker(c *compiler) *linker {
 	p := c.t.space.Problem
-	l := &linker{c: c, byLabel: map[label][]int{}, keys: map[string]bool{}, cells: make([]int, 0, 2*(len(p.Classes)+len(p.Shapes)))}
+	l := &linker{c: c, byLabel: map[label][]int{}, twins: map[int]int{}, keys: map[string]bool{}, cells: make([]int, 0, 2*(len(p.Classes)+len(p.Shapes)))}
 	for i := range c.t.counters {
+		if at, ok := c.twin(&c.t.counters[i]); ok {
+			l.twins[at] = i
+			continue
+		}
 		if r, ok := singleValue(c.t.counters[i].selector); ok {
 			at := label{r.Key, r.Values[0]}
 			l.byLabel[at] = append(l.byLabel[at], i)
@@ -42,6 +49,19 @@ func newLinker(c *compiler) *linker {
 		}
 	}
 	return l
+}
+
+// twin returns the counter of the pods that the term of an inverse counter selects, if
+// there is one.
+func (c *compiler) twin(of *counter) (int, bool) {
+	if !of.inverse {
+		return 0, false
+	}
+	t := of.term
+	t.inverse = false
+	c.id = t.appendID(c.id[:0], "")
+	at, ok := c.byTerm[string(c.id)]
+	return at, ok
 }
 
 // find returns the counters that count pods of a shape, and the inverse ones whose term
@@ -65,10 +85,14 @@ func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 		}
 		if l.c.t.counters[i].inverse {
 			l.inverse = append(l.inverse, i)
-		} else {
-			l.cells = append(l.cells, i)
+			continue
+		}
+		l.cells = append(l.cells, i)
+		if twin, ok := l.twins[i]; ok {
+			l.inverse = append(l.inverse, twin)
 		}
 	}
+	slices.Sort(l.inverse)
 	for t := range shape.AntiAffinity {
 		if c := l.c.inverse(&shape.AntiAffinity[t]); !slices.Contains(l.cells[begin:], c) {
 			l.cells = append(l.cells, c)

@@ -33,16 +33,23 @@ func (c *Counts) Refusal(r *Rules, p Place) *Refusal {
 		return f.affinity()
 	case model.ReasonAntiAffinity:
 		if i < len(r.AntiAffinity) {
-			return f.antiAffinity(&r.AntiAffinity[i], "that the anti-affinity selects")
+			a := &r.AntiAffinity[i]
+			return f.excluded(a.Key, c.in(a.Counter, c.t.Domain(a.Key, p)), "that the anti-affinity selects")
 		}
-		return f.antiAffinity(&r.Inverse[i-len(r.AntiAffinity)], "whose anti-affinity selects this one")
+		const selecting = "whose anti-affinity selects this one"
+		if i -= len(r.AntiAffinity); i == len(r.Inverse) {
+			return f.excluded(Host, c.residents.count(p.ID, r.repelling), selecting)
+		}
+		a := &r.Inverse[i]
+		return f.excluded(a.Key, c.in(a.Counter, c.t.Domain(a.Key, p)), selecting)
 	default: // the other reasons are none of topology
 	}
 	return nil
 }
 
 // refuses finds the first rule that keeps a pod from a place, and its index: of an
-// anti-affinity, inverse terms are numbered after those of the class.
+// anti-affinity, inverse terms are numbered after those of the class, and those over hosts
+// have one number, which comes last.
 func (c *Counts) refuses(r *Rules, p Place) (model.Reason, int) {
 	for i := range r.Spread {
 		if c.spreadRoom(r, &r.Spread[i], p) == 0 {
@@ -61,6 +68,9 @@ func (c *Counts) refuses(r *Rules, p Place) (model.Reason, int) {
 		if c.antiAffinityRoom(&r.Inverse[i], p, Everything) == 0 {
 			return model.ReasonAntiAffinity, len(r.AntiAffinity) + i
 		}
+	}
+	if c.residents.count(p.ID, r.repelling) > 0 {
+		return model.ReasonAntiAffinity, len(r.AntiAffinity) + len(r.Inverse)
 	}
 	return "", 0
 }
@@ -156,12 +166,12 @@ func (f *figures) unreachable(s *Spread) (int32, bool) {
 	return 0, false
 }
 
-func (f *figures) antiAffinity(a *AntiAffinity, which string) *Refusal {
-	d := f.counts.t.Domain(a.Key, f.place)
+// excluded says how many pods in the domain of a key exclude the pod.
+func (f *figures) excluded(key int, n int32, which string) *Refusal {
 	return &Refusal{
 		Reason: model.ReasonAntiAffinity,
-		Have:   fmt.Sprintf("%s %s %s", pods(f.counts.in(a.Counter, d)), which, f.within(a.Key, d)),
-		Want:   "none in the same " + f.counts.t.KeyName(a.Key),
+		Have:   fmt.Sprintf("%s %s %s", pods(n), which, f.within(key, f.counts.t.Domain(key, f.place))),
+		Want:   "none in the same " + f.counts.t.KeyName(key),
 	}
 }
 

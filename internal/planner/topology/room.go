@@ -41,9 +41,14 @@ func (c *Counts) Room(r *Rules, p Place, scope Scope) int {
 		return 0
 	}
 	room = min(room, c.affinityRoom(r, p, scope))
+	if scope.covers(Host) {
+		room = min(room, c.residentsRoom(r, p.ID))
+	}
 	for _, list := range [2][]AntiAffinity{r.AntiAffinity, r.Inverse} {
 		for i := range list {
-			room = min(room, c.antiAffinityRoom(&list[i], p, scope))
+			if !list[i].pairwise {
+				room = min(room, c.antiAffinityRoom(&list[i], p, scope))
+			}
 		}
 	}
 	return room

@@ -26,9 +26,15 @@ type Rules struct {
 	Spread       []Spread
 	Affinity     []Affinity
 	AntiAffinity []AntiAffinity
-	// Inverse are the anti-affinity terms of other pods that select pods of the class.
-	// They are the same at all levels.
+	// Inverse are the anti-affinity terms of other pods that select pods of the class, but
+	// for those over hosts, which repelling has. They are the same at all levels.
 	Inverse []AntiAffinity
+	// repelling are the kinds of pods ([resident]) whose own anti-affinity over hosts
+	// selects pods of the class; nil for none. refused are these, and those that pairwise
+	// terms of the class select.
+	repelling, refused bitset.Set
+	// alone says that a pairwise term of the class selects pods of the class.
+	alone bool
 	// added says that some counter counts pods of the class.
 	added bool
 }
@@ -84,10 +90,14 @@ type AntiAffinity struct {
 	// Self says that the counter counts the pods of the class that is kept away, so
 	// that at most one of them enters a domain.
 	Self bool
+	// pairwise says that the counter has no tally: [Rules.refused] tells the same.
+	pairwise bool
 }
 
 // Free reports whether topology neither limits pods of the class nor counts them.
-func (r *Rules) Free() bool { return !r.Bound() && !r.added && len(r.Inverse) == 0 }
+func (r *Rules) Free() bool {
+	return !r.Bound() && !r.added && len(r.Inverse) == 0 && r.repelling == nil
+}
 
 // Bound reports whether the class has topology terms of its own at this level.
 func (r *Rules) Bound() bool { return len(r.Spread)+len(r.Affinity)+len(r.AntiAffinity) > 0 }

@@ -48,8 +48,10 @@ type Topology struct {
 	// is not valid.
 	rules [][]Rules
 	// adds lists, for each class of the problem, the counters that count its pods,
-	// ascending but for those of its own anti-affinity terms.
+	// ascending but for those of its own anti-affinity terms, which come last.
 	adds [][]int
+	// counts is, for each class of the problem, how its pods count.
+	counts []countedAs
 	// running has the pods that run already. Every [Counts] begins as a copy.
 	running *Counts
 }
