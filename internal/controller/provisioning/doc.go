@@ -48,7 +48,8 @@
 // The scheduler binds pods in an order of its own, so pods seldom land exactly
 // where the plan put them. Until a machine is there and the scheduler has come to
 // rest, the pods that have a place on it are not planned again and their room is
-// kept (reservations.go). What is left over then is planned at once. So that they do
+// kept (reservations.go). A pod whose room another of its kind has taken has the room that
+// this one has left (exchanges.go). What is left over then is planned at once. So that they do
 // land there, pods are nominated for their node once it has registered, the largest
 // first (nominees.go, nominations.go).
 //
@@ -59,7 +60,7 @@
 //   - inputs.go, unjudged.go: what a plan is made on
 //   - draft.go and package nodeclaims: a planned node as a NodeClaim
 //   - verify.go, apply.go, expectedclaims.go: each claim is created once, if it still holds
-//   - reservations.go: pods that have a place on a node that is on its way
+//   - reservations.go, exchanges.go: pods that have a place on a node that is on its way
 //   - nominees.go, nominations.go: the scheduler is told of those places
 //   - backoff.go, misfit.go: pods whose last purchases came to nothing, and why
 //   - uninitialized.go: nodes that do not become able to run pods

@@ -103,17 +103,6 @@ func (in *planInputs) keepsPlace(ref model.PodRef, leaving map[string]bool) bool
 	return true
 }
 
-// nominated are the pods that wait with a nomination, by their UIDs.
-func (in *planInputs) nominated() map[string]bool {
-	out := map[string]bool{}
-	for pod := range in.snapshot.Pods() {
-		if pod.Nominated != "" && pod.Wanted && pod.Node == "" {
-			out[pod.UID] = true
-		}
-	}
-	return out
-}
-
 // present returns the objects of those pods that still exist.
 func (in *planInputs) present(refs []model.PodRef) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(refs))

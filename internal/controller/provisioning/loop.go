@@ -212,7 +212,7 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		l.reservations.end(l.nominations.takeWithdrawn())
 	}
 	l.reporter.begin(in)
-	kept := l.reservations.keep(in.input, l.pods.Quiet(), in.nominated)
+	kept := l.reservations.keep(in.input, l.pods.Quiet(), in.snapshot.Pods())
 	in.lost, in.rearrangeable = kept.lost, kept.rearrangeable
 	for claim, refs := range in.promised() {
 		kept.claims[claim] = append(kept.claims[claim], refs...)

@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -26,8 +27,8 @@ type reservations struct {
 	// claims names the claim on whose node a pod has a place, by the UID of the pod.
 	// keep drops the entries of pods that no longer wait or whose node has settled.
 	claims map[string]string
-	// transferred are the pods that took over the place of an announced pod in keep and
-	// have not been taken by takeTransferred.
+	// transferred are the pods that took over the place of another pod in keep, and have not
+	// been taken by takeTransferred.
 	transferred []transferredPod
 	// arrived is when a claim's node was first seen initialized, by the name of the
 	// claim; only for the nodes of the last call of keep.
@@ -48,7 +49,8 @@ const (
 	settleLook = 500 * time.Millisecond
 )
 
-// transferredPod is a pod that has come after a place was reserved for it.
+// transferredPod is a pod that has taken over the place of another one: it has come after
+// a place was reserved for it, or the other one has taken its own.
 type transferredPod struct {
 	record *fleet.Pod
 	claim  string
@@ -73,12 +75,16 @@ func (r *reservations) end(pods []types.UID) {
 }
 
 // keep takes the pods that have a place out of the problem and charges their
-// nodes for them. quiet is for how long the scheduler has bound no pod. Pods that are
-// nominated, by their UIDs, are not in the problem: they keep their places, too, for the
+// nodes for them. quiet is for how long the scheduler has bound no pod. Of all pods, those
+// that are nominated are not in the problem: they keep their places, too, for the
 // scheduler may take a nomination back.
-func (r *reservations) keep(in *fleet.Input, quiet time.Duration, nominated func() map[string]bool) kept {
+func (r *reservations) keep(in *fleet.Input, quiet time.Duration, all iter.Seq[*fleet.Pod]) kept {
 	p := in.Problem
-	k := keeping{in: in, claims: r.claims, places: r.nodes(in, quiet), free: r.unclaimed(in), live: make(map[string]string, len(r.claims))}
+	k := keeping{in: in, claims: r.claims, places: r.nodes(in, quiet), live: make(map[string]string, len(r.claims))}
+	waiting := 0
+	if k.free, waiting = r.unclaimed(in); waiting < len(r.claims) { // it looks at all pods
+		k.left = r.left(in, all)
+	}
 	k.kept = kept{claims: map[string][]model.PodRef{}, rearrangeable: rearrangeable{nodes: map[int]model.Node{}}}
 	for _, i := range largestFirst(p) {
 		class := &p.Classes[i]
@@ -99,10 +105,10 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration, nominated func
 		}
 	}
 	if len(r.claims) > len(k.live) { // it looks at all pods
-		waiting := nominated()
-		for uid, claim := range r.claims {
-			if _, stands := k.places[claim]; stands && waiting[uid] {
-				k.live[uid] = claim
+		for pod := range all {
+			claim, held := r.claims[pod.UID]
+			if _, stands := k.places[claim]; held && stands && pod.Nominated != "" && pod.Wanted && pod.Node == "" {
+				k.live[pod.UID] = claim
 			}
 		}
 	}
@@ -128,7 +134,9 @@ type keeping struct {
 	claims, live map[string]string
 	places       map[string]reserved
 	// free is what unclaimed has returned, less what has been taken since.
-	free        map[string][]string
+	free map[string][]string
+	// left is what reservations.left has returned, less what has been taken since.
+	left        map[sameKind][]string
 	transferred []transferredPod
 	kept        kept
 }
@@ -141,21 +149,23 @@ func (k *keeping) place(ref model.PodRef, class *model.PodClass, taken map[int]i
 		return at, false
 	}
 	claim, held := k.claims[record.UID]
-	owner := record.OwnerUID
-	if len(k.free[owner]) == 0 {
-		owner = k.in.Set(owner)
+	fits := func(claim string) bool {
+		at, stands := k.places[claim]
+		return stands && hasRoom(&k.in.Problem.Nodes[at.node], class, taken[at.node])
 	}
-	if list := k.free[owner]; !held && record.Announced == 0 && len(list) > 0 {
-		claim, held, k.free[owner] = list[0], true, list[1:]
-		k.transferred = append(k.transferred, transferredPod{record, claim})
+	moved := false
+	if held {
+		claim, moved = k.exchange(record, claim, fits)
+	} else if claim, held = k.arrive(record, fits); !held {
+		return at, false
 	}
 	at, stands := k.places[claim]
-	if !held || !stands {
+	if !stands || at.settled && !fits(claim) {
+		k.kept.lost = k.kept.lost || stands || moved
 		return at, false
 	}
-	if at.settled && !hasRoom(&k.in.Problem.Nodes[at.node], class, taken[at.node]) {
-		k.kept.lost = true
-		return at, false
+	if moved || k.claims[record.UID] == "" {
+		k.transferred = append(k.transferred, transferredPod{record, claim})
 	}
 	k.live[record.UID] = claim
 	k.kept.claims[claim] = append(k.kept.claims[claim], ref)
@@ -186,23 +196,31 @@ func largestFirst(p *model.Problem) []int {
 
 // unclaimed are the claims with a place for pods that were announced when they were
 // planned and are so no more, since they have come, by the UID of the owner or the name of
-// the set. Each place is listed once, in the order of the pods' numbers.
-func (r *reservations) unclaimed(in *fleet.Input) map[string][]string {
+// the set. Each place is listed once, in the order of the pods' numbers. waiting is how
+// many pods of the problem have a place.
+func (r *reservations) unclaimed(in *fleet.Input) (free map[string][]string, waiting int) {
 	still := map[string]bool{}
 	for i := range in.Problem.Classes {
 		for _, ref := range in.Problem.Classes[i].Pods {
-			if record := in.Record(ref); record != nil && record.Announced > 0 {
+			record := in.Record(ref)
+			if record == nil {
+				continue
+			}
+			if record.Announced > 0 {
 				still[record.UID] = true
+			}
+			if _, held := r.claims[record.UID]; held {
+				waiting++
 			}
 		}
 	}
-	free := map[string][]string{}
+	free = map[string][]string{}
 	for _, uid := range slices.Sorted(maps.Keys(r.claims)) {
 		if owner, announced := fleet.AnnouncedFor(uid); announced && !still[uid] {
 			free[owner] = append(free[owner], r.claims[uid])
 		}
 	}
-	return free
+	return free, waiting
 }
 
 // takeTransferred returns, once, the pods that have come to a place that was reserved

@@ -1,0 +1,86 @@
+package provisioning
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// sameKind is equal for pods of one owner and one template which have taken a place on the
+// same machine: each may do with the place of another.
+type sameKind struct {
+	owner, spec string
+	// taken is the claim of the machine where the pod was bound.
+	taken string
+}
+
+// left are the claims with a place for pods that the scheduler has bound to the machine of
+// another claim, for which reservations hold, too: the place of another pod. Each place is
+// listed once, in the order of the pods' UIDs. Pods with volumes are in none, since their
+// volumes may bind them to a zone.
+func (r *reservations) left(in *fleet.Input, all iter.Seq[*fleet.Pod]) map[sameKind][]string {
+	claims := map[string]string{} // by node
+	for i := range in.Problem.Nodes {
+		if n := &in.Problem.Nodes[i]; n.Claim != "" {
+			claims[n.Name] = n.Claim
+		}
+	}
+	var bound []*fleet.Pod
+	for pod := range all {
+		if claim, held := r.claims[pod.UID]; held && pod.Node != "" && len(pod.Claims) == 0 && claims[pod.Node] != claim {
+			bound = append(bound, pod)
+		}
+	}
+	slices.SortFunc(bound, func(a, b *fleet.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	out := map[sameKind][]string{}
+	for _, pod := range bound {
+		kind := sameKind{pod.OwnerUID, pod.Spec.Key, claims[pod.Node]}
+		out[kind] = append(out[kind], r.claims[pod.UID])
+	}
+	return out
+}
+
+// arrive takes a place that was reserved before the pod existed: one where it fits, if
+// there is any.
+func (k *keeping) arrive(pod *fleet.Pod, fits func(claim string) bool) (claim string, ok bool) {
+	if pod.Announced > 0 {
+		return "", false
+	}
+	owner := pod.OwnerUID
+	if len(k.free[owner]) == 0 {
+		owner = k.in.Set(owner)
+	}
+	return takeFrom(k.free, owner, fits)
+}
+
+// exchange gives a pod with a place on the machine of a claim the place that another pod of
+// its kind has left, if one has taken room there: the scheduler may bind pods of one kind in
+// any order. Where that one's machine is lost, so is the place, and the pod needs another
+// like all that have lost theirs with the machine. Where its room is gone to a pod that came
+// after its place was reserved, and was bound at once, it gets that place.
+func (k *keeping) exchange(pod *fleet.Pod, claim string, fits func(claim string) bool) (own string, moved bool) {
+	if pod.OwnerUID == "" || len(pod.Claims) > 0 || pod.Announced > 0 {
+		return claim, false
+	}
+	if other, ok := takeFrom(k.left, sameKind{pod.OwnerUID, pod.Spec.Key, claim}, fits); ok {
+		return other, true
+	}
+	if free := k.free[pod.OwnerUID]; slices.ContainsFunc(free, fits) && !fits(claim) {
+		return takeFrom(k.free, pod.OwnerUID, fits)
+	}
+	return claim, false
+}
+
+// takeFrom takes the first claim of a list that fits, or else the first one.
+func takeFrom[K comparable](lists map[K][]string, key K, fits func(claim string) bool) (claim string, ok bool) {
+	list := lists[key]
+	if len(list) == 0 {
+		return "", false
+	}
+	at := max(0, slices.IndexFunc(list, fits))
+	claim = list[at]
+	lists[key] = slices.Delete(list, at, at+1)
+	return claim, true
+}
