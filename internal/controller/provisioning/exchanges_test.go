@@ -7,12 +7,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // newPairWorld has two machines on their way, for three of six pods of one ReplicaSet each,
 // of which the first becomes ready.
-func newPairWorld(t *testing.T) (w *world, node *corev1.Node, ready, late karpv1.NodeClaim) {
+func newPairWorld(t *testing.T, change ...func(w *world)) (w *world, node *corev1.Node, ready, late karpv1.NodeClaim) {
 	t.Helper()
 	rs := replicaSet("web", 6)
 	w = newWorld(t, objects(nodePool(func(np *karpv1.NodePool) {
@@ -21,6 +23,10 @@ func newPairWorld(t *testing.T) (w *world, node *corev1.Node, ready, late karpv1
 		})
 	}), podsOf("ReplicaSet", rs, 0, 6, unschedulable))...)
 	w.create(rs)
+	for _, c := range change {
+		c(w)
+		w.restart()
+	}
 	w.sync()
 	w.plan()
 	w.wantClaims(2)
@@ -76,6 +82,51 @@ func TestPodsTakeThePlacesThatOthersLeft(t *testing.T) {
 		w.plan()
 		w.wantClaims(3)
 	})
+}
+
+// A pod that takes over a place on a node which is there already is nominated for it, although
+// nothing happens to the node any more.
+func TestPodThatTakesAPlaceOnAReadyNodeIsNominated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, ready, late := newPairWorld(t, func(w *world) { w.settings.Nominations = 100 })
+		own, others := w.reservedOn(ready.Name), w.reservedOn(late.Name)
+		first := w.own(&ready)
+		second := w.register(&late, true)
+		for pod, node := range map[string]*corev1.Node{own[0]: first, own[1]: first, others[0]: first, others[1]: second, others[2]: second} {
+			w.bind(pod, node.Name)
+			w.see(w.pod(pod))
+		}
+		w.see(w.nominate(own[2], "")) // the scheduler has taken it back
+		time.Sleep(nominatePause)
+		w.sync()
+		w.plan()
+		w.wantClaims(2)
+		w.sendNominations()
+		if got := w.pod(own[2]).Status.NominatedNodeName; got != second.Name {
+			t.Errorf("pod %s is nominated to %q, want %s, where pod %s has left its place", own[2], got, second.Name, others[0])
+		}
+	})
+}
+
+// pod reads a pod.
+func (w *world) pod(name string) *corev1.Pod {
+	w.t.Helper()
+	pod := &corev1.Pod{}
+	if err := w.kube.Get(w.ctx, types.NamespacedName{Namespace: "default", Name: name}, pod); err != nil {
+		w.t.Fatal(err)
+	}
+	return pod
+}
+
+// own makes the node of a claim its own, and lets the loop see it.
+func (w *world) own(claim *karpv1.NodeClaim) *corev1.Node {
+	w.t.Helper()
+	node := &corev1.Node{}
+	w.update(types.NamespacedName{Name: "node-" + claim.Name}, node, func() {
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: "c"}}
+	})
+	w.see(node)
+	return node
 }
 
 // When a machine is lost, one plan replaces it for all pods that go without: also for those

@@ -220,8 +220,8 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 	for claim, refs := range kept.claims {
 		l.reporter.said.bound(refs, claim)
 	}
-	for _, pod := range l.reservations.takeTransferred() {
-		l.nominate(pod.record, pod.claim)
+	if err := l.nominateTransferred(ctx, in); err != nil {
+		return nil, err
 	}
 	in.settled = settleUnjudged(in.input, l.solve)
 	l.cover(in, in.settled)
@@ -290,6 +290,24 @@ func (l *Loop) reserveFor(in *planInputs, refs []model.PodRef, claim string) {
 		l.reservations.put(record, claim)
 		l.nominate(record, claim)
 	}
+}
+
+// nominateTransferred promises nodes to the pods that have taken over places of others. Such
+// a node may be there already, and its own events long past.
+func (l *Loop) nominateTransferred(ctx context.Context, in *planInputs) error {
+	looked := map[string]bool{}
+	for _, pod := range l.reservations.takeTransferred() {
+		l.nominate(pod.record, pod.claim)
+		claim := in.snapshot.Claim(pod.claim)
+		if l.nominations == nil || claim == nil || claim.NodeName == "" || looked[pod.claim] {
+			continue
+		}
+		looked[pod.claim] = true
+		if err := l.nominations.look(ctx, claim.NodeName); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nominate promises the node of a claim to a pod that waits, once that exists.

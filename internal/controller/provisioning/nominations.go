@@ -93,6 +93,19 @@ func (n *nominations) observeNode(node *corev1.Node) {
 	}
 }
 
+// look takes in a node as it is now, if it is there.
+func (n *nominations) look(ctx context.Context, name string) error {
+	node := &corev1.Node{}
+	err := n.clients.Cached.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading node %s: %w", name, err)
+	}
+	if err == nil {
+		n.observeNode(node)
+	}
+	return nil
+}
+
 // claimOf names the NodeClaim behind a node.
 func claimOf(node *corev1.Node) string {
 	for _, ref := range node.OwnerReferences {

@@ -272,7 +272,7 @@ func shareOfNode(requests *fleet.Amounts, allocatable corev1.ResourceList) float
 }
 
 // begin books a request before it is made, and reports whether it should be: the promise may
-// have ended meanwhile.
+// have ended meanwhile, or be one of another machine.
 func (n *nominees) begin(r request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -284,6 +284,9 @@ func (n *nominees) begin(r request) bool {
 		return false
 	}
 	g := n.groups[claim]
+	if g.node != r.node {
+		return false
+	}
 	p := g.pods[r.uid]
 	p.wanted, p.tries, p.last, p.offered = false, p.tries+1, n.clock.Now(), !g.ready.IsZero() && len(p.rules) == 0
 	n.written[r.uid] = r.node

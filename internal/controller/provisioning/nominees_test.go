@@ -111,3 +111,21 @@ func TestRequestsThatFailAreMadeAgain(t *testing.T) {
 		}
 	})
 }
+
+// Requests wait for their turn: one for a machine which the pod has exchanged for another
+// meanwhile is not made, since it would keep the room there, and the other one's would be
+// missing.
+func TestRequestOfAnEarlierPromiseIsNotMade(t *testing.T) {
+	n := newNominees(clock.RealClock{})
+	promise(n, "pod", "a", "first", fleet.Amounts{CPU: 1000})
+	n.arrived("first", promisedNode("first-node", "4", "16Gi"), true)
+	before := n.next(10)
+	promise(n, "pod", "a", "second", fleet.Amounts{CPU: 1000})
+	if len(before) != 1 || n.begin(before[0]) {
+		t.Errorf("requests %v are made, although the pod is promised to another machine", namesOf(before))
+	}
+	n.arrived("second", promisedNode("second-node", "4", "16Gi"), true)
+	if got := n.next(10); len(got) != 1 || got[0].node != "second-node" || !n.begin(got[0]) {
+		t.Errorf("then %v are made, want one to second-node", namesOf(got))
+	}
+}
