@@ -173,15 +173,23 @@ func (l *Limiter) bucketsOf(method, path string) []*bucket {
 		if limit.PerResource {
 			id += " " + resourceOf(path)
 		}
-		b := l.buckets[id]
-		if b == nil {
-			l.sweep(now)
-			b = newBucket(limit, now)
-			l.buckets[id] = b
-		}
-		out = append(out, b)
+		out = append(out, l.bucket(id, limit, now))
+	}
+	if kind := unpublishedKind(manager, path); provider == "" && kind != "" {
+		out = append(out, l.bucket(kind, unlimited(kind), now))
 	}
 	return out
+}
+
+// bucket finds or makes a bucket. The caller holds mu.
+func (l *Limiter) bucket(id string, limit Limit, now time.Time) *bucket {
+	b := l.buckets[id]
+	if b == nil {
+		l.sweep(now)
+		b = newBucket(limit, now)
+		l.buckets[id] = b
+	}
+	return b
 }
 
 // resourceOf is the machine that a path is about.
@@ -263,7 +271,7 @@ func (l *Limiter) answered(w *waiter, answer *http.Response) {
 	if refused {
 		pause = retryAfter(answer, l.now())
 		body, err := runtime.Payload(answer) // the SDK reads it again from memory
-		manager = err == nil && strings.Contains(string(body), "SubscriptionRequestsThrottled")
+		manager = err == nil && strings.Contains(string(body), "SubscriptionRequestsThrottled") || exhausted(answer.Header)
 	} else if answer != nil {
 		left = remaining(answer.Header)
 	}
@@ -289,9 +297,21 @@ func (l *Limiter) answered(w *waiter, answer *http.Response) {
 	l.dispatch()
 }
 
+// exhausted reports whether Resource Manager says that it grants no more requests of a kind.
+func exhausted(h http.Header) bool {
+	for _, class := range []string{"reads", "writes", "deletes"} {
+		if h.Get(headerSubscription+class) == "0" {
+			return true
+		}
+	}
+	return false
+}
+
 // blames decides whether a refusal speaks of this bucket of the request. Azure
 // says whether it is Resource Manager's. Of a provider's, one machine may have
-// been asked about too often while the subscription has plenty left.
+// been asked about too often while the subscription has plenty left. A provider without
+// published limits has a bucket for each kind of request, so that its refusal holds no
+// request to others.
 func (l *Limiter) blames(w *waiter, b *bucket, manager bool) bool {
 	isManager := b.limit.Class == "reads" || b.limit.Class == "writes" || b.limit.Class == "deletes"
 	if manager || len(w.buckets) == 1 {

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"net/http"
 	"strings"
 )
@@ -75,6 +76,30 @@ func providerClass(method, path string) string {
 		return machineClass(method, strings.Split(strings.Trim(rest, "/"), "/"))
 	}
 	return ""
+}
+
+// unlimited is the limit of a provider that has published none: nothing is known of it but
+// what a refusal says.
+func unlimited(kind string) Limit {
+	return Limit{Class: kind, PerResource: true, Burst: math.MaxInt32, PerSecond: math.MaxInt32}
+}
+
+// unpublishedKind names what a provider that has published no limits counts, as far as can
+// be told: what is done, and with which type of resource. It is empty for requests to
+// Resource Manager itself.
+func unpublishedKind(manager, path string) string {
+	const marker = "/providers/"
+	path = strings.ToLower(path)
+	at := strings.LastIndex(path, marker)
+	if at < 0 {
+		return ""
+	}
+	segments := strings.Split(strings.Trim(path[at+len(marker):], "/"), "/")
+	kind := manager + " " + segments[0]
+	for i := 1; i < len(segments); i += 2 { // a name follows each type
+		kind += "/" + segments[i]
+	}
+	return kind
 }
 
 // machineClass is the class of a request about virtual machines; the segments
