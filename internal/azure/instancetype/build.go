@@ -206,8 +206,8 @@ func labels(s *SKU, region Region, on image) map[string]string {
 			l[LabelSKUGPUName] = s.Size.Accelerator
 		}
 	}
-	if s.EphemeralDisk.GB > 0 {
-		l[LabelSKUEphemeralGB] = strconv.FormatInt(s.EphemeralDisk.GB, 10)
+	if gb := s.EphemeralDisk.GB(); gb > 0 {
+		l[LabelSKUEphemeralGB] = strconv.FormatInt(gb, 10)
 	}
 	if on.fips {
 		l[LabelAKSFIPS] = "true"

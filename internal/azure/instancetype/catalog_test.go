@@ -161,7 +161,7 @@ func TestOfferingsOfZonalSize(t *testing.T) {
 func TestLabelsOfSize(t *testing.T) {
 	gpu := sku("Standard_NC24ads_A100_v4", 24, 220, func(s *SKU) {
 		s.GPUs, s.AcceleratedNet, s.PremiumIO = 1, true, true
-		s.EphemeralDisk = EphemeralDisk{GB: 960, Placement: "NvmeDisk"}
+		s.EphemeralDisk = EphemeralDisk{Bytes: 960e9, Placement: "NvmeDisk"}
 		s.UltraSSDZones = []string{"1"}
 	})
 	it := newCatalog(&market{price: 1}, gpu).For(class()).Catalog.InstanceTypes[0]
@@ -285,14 +285,14 @@ func TestRevisionsShareWhatHasNotChanged(t *testing.T) {
 // A node costs its machine, its managed disk and what the user adds to every node.
 func TestPriceIncludesDiskAndNodeCost(t *testing.T) {
 	premium := func(s *SKU) { s.PremiumIO = true }
-	local := func(gb int64) func(*SKU) {
-		return func(s *SKU) { s.EphemeralDisk = EphemeralDisk{GB: gb, Placement: "CacheDisk"} }
+	local := func(gib int64) func(*SKU) {
+		return func(s *SKU) { s.EphemeralDisk = EphemeralDisk{Bytes: gib << 30, Placement: "CacheDisk"} }
 	}
 	m := &market{price: 5_000_000, nodeCost: 7}
 	c := New(Region{Name: "eastus"}, Market{Prices: m, Unavailable: m, Quota: m, Disks: tiers{}})
 	c.SetSKUs([]SKU{
 		sku("Standard_D2_v5", 2, 8), sku("Standard_D2s_v5", 2, 8, premium),
-		sku("Standard_D2ds_v5", 2, 8, premium, local(128)), sku("Standard_D4ds_v5", 4, 16, premium, local(127)),
+		sku("Standard_D2ds_v5", 2, 8, premium, local(128)), sku("Standard_D4ds_v5", 4, 16, premium, local(127), func(s *SKU) { s.EphemeralDisk.Bytes += 1<<30 - 1 }),
 	})
 	want := map[string]model.Money{
 		"Standard_D2_v5": 128, "Standard_D2s_v5": 1_000_128, "Standard_D2ds_v5": 0, "Standard_D4ds_v5": 1_000_128,
@@ -451,9 +451,9 @@ func TestEphemeralDiskPlacementPreference(t *testing.T) {
 	}{
 		{capabilitySet{"CachedDiskBytes": "107374182400"}, EphemeralDisk{}},
 		{caps("NvmeDiskSizeInMiB", "915527", "SupportedEphemeralOSDiskPlacements", "NvmeDisk,ResourceDisk", "CachedDiskBytes", "1"),
-			EphemeralDisk{959, "NvmeDisk"}},
-		{caps("NvmeDiskSizeInMiB", "915527", "CachedDiskBytes", "107374182400"), EphemeralDisk{107, "CacheDisk"}},
-		{caps("CachedDiskBytes", "0", "MaxResourceVolumeMB", "76800"), EphemeralDisk{80, "ResourceDisk"}},
+			EphemeralDisk{915527 << 20, "NvmeDisk"}},
+		{caps("NvmeDiskSizeInMiB", "915527", "CachedDiskBytes", "107374182400"), EphemeralDisk{107374182400, "CacheDisk"}},
+		{caps("CachedDiskBytes", "0", "MaxResourceVolumeMB", "76800"), EphemeralDisk{76800 << 20, "ResourceDisk"}},
 		{caps(), EphemeralDisk{}},
 	}
 	for _, tt := range tests {

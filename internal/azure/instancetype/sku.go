@@ -39,9 +39,12 @@ type SKU struct {
 
 // EphemeralDisk is the local space that can hold an operating system disk.
 type EphemeralDisk struct {
-	GB        int64  // decimal gigabytes, 0 when there is none
+	Bytes     int64  // 0 when there is none
 	Placement string // NvmeDisk, CacheDisk or ResourceDisk
 }
+
+// GB is the space in decimal gigabytes, as the label of nodes has it.
+func (d EphemeralDisk) GB() int64 { return d.Bytes / 1_000_000_000 }
 
 // ParseSKU reads one entry of the Resource SKUs API. ok is false for entries
 // that are no VM sizes or are not offered in the region.
@@ -123,9 +126,12 @@ func (s *SKU) applyRestrictions(restrictions []*armcompute.ResourceSKURestrictio
 	}
 }
 
-// HoldsOSDisk reports whether an operating system disk of so many GB fits into the
-// size's local space. It is then ephemeral and costs nothing.
-func (s *SKU) HoldsOSDisk(gb int64) bool { return s.EphemeralDisk.GB >= gb }
+// HoldsOSDisk reports whether an operating system disk fits into the size's local space.
+// It is then ephemeral and costs nothing. What Azure calls diskSizeGB are GiB: of a disk of
+// 30 it says that it requires 32212254720 bytes.
+func (s *SKU) HoldsOSDisk(gib int64) bool {
+	return s.EphemeralDisk.Bytes > 0 && s.EphemeralDisk.Bytes >= gib<<30
+}
 
 // ephemeralDisk picks the local space for an ephemeral operating system disk:
 // NVMe first, then the cache, then the temporary disk.
@@ -133,16 +139,16 @@ func ephemeralDisk(caps capabilitySet) EphemeralDisk {
 	if !caps.flag("EphemeralOSDiskSupported") {
 		return EphemeralDisk{}
 	}
-	const mebi, giga = 1 << 20, 1_000_000_000
+	const mebi = 1 << 20
 	nvme := caps.number("NvmeDiskSizeInMiB", 0)
 	if nvme > 0 && strings.Contains(caps.text("SupportedEphemeralOSDiskPlacements"), "NvmeDisk") {
-		return EphemeralDisk{nvme * mebi / giga, "NvmeDisk"}
+		return EphemeralDisk{nvme * mebi, "NvmeDisk"}
 	}
 	if cache := caps.number("CachedDiskBytes", 0); cache > 0 {
-		return EphemeralDisk{cache / giga, "CacheDisk"}
+		return EphemeralDisk{cache, "CacheDisk"}
 	}
 	if temp := caps.number("MaxResourceVolumeMB", 0); temp > 0 {
-		return EphemeralDisk{temp * mebi / giga, "ResourceDisk"}
+		return EphemeralDisk{temp * mebi, "ResourceDisk"}
 	}
 	return EphemeralDisk{}
 }

@@ -306,16 +306,15 @@ func SizeAndFamily(name string) (size, family string, err error) {
 // ephemeralDisk is the first local space that can hold an operating system disk,
 // in the order in which nap uses them.
 func ephemeralDisk(s skutable.Size) instancetype.EphemeralDisk {
-	const gibi, giga = 1 << 30, 1_000_000_000
-	decimal := func(gib int) int64 { return int64(gib) * gibi / giga }
+	bytes := func(gib int) int64 { return int64(gib) << 30 }
 	switch placements := s.EphemeralOSPlacements(); {
 	case len(placements) == 0:
 		return instancetype.EphemeralDisk{}
 	case s.TempDiskNVMe && slices.Contains(placements, "NvmeDisk"):
-		return instancetype.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "NvmeDisk"}
+		return instancetype.EphemeralDisk{Bytes: bytes(s.TempDiskGiB), Placement: "NvmeDisk"}
 	case s.CachedDiskGiB() > 0:
-		return instancetype.EphemeralDisk{GB: decimal(s.CachedDiskGiB()), Placement: "CacheDisk"}
+		return instancetype.EphemeralDisk{Bytes: bytes(s.CachedDiskGiB()), Placement: "CacheDisk"}
 	default:
-		return instancetype.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "ResourceDisk"}
+		return instancetype.EphemeralDisk{Bytes: bytes(s.TempDiskGiB), Placement: "ResourceDisk"}
 	}
 }

@@ -62,7 +62,7 @@ func TestMachineBodyBySetting(t *testing.T) {
 		"a disk of one's own key": {func(_ *launch.NodeSpec, c *config.Config) { c.DiskEncryptionSetID = "/des" },
 			`"name":"aks-general-a"}}`, `"managedDisk":{"diskEncryptionSet":{"id":"/des"}},"name":"aks-general-a"}}`},
 		"the machine's own drive": {func(s *launch.NodeSpec, _ *config.Config) {
-			s.SKU.EphemeralDisk = instancetype.EphemeralDisk{GB: 128, Placement: "NvmeDisk"}
+			s.SKU.EphemeralDisk = instancetype.EphemeralDisk{Bytes: 128 << 30, Placement: "NvmeDisk"}
 		}, `"createOption"`, `"caching":"ReadOnly","diffDiskSettings":{"option":"Local","placement":"NvmeDisk"},"createOption"`},
 		"NVMe alone": {func(s *launch.NodeSpec, _ *config.Config) { s.SKU.NVMeOnly = true }, `"storageProfile":{`, `"storageProfile":{"diskControllerType":"NVMe",`},
 		"identities": {func(_ *launch.NodeSpec, c *config.Config) { c.NodeIdentities = []string{"/a", "/b"} },
