@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -26,13 +27,27 @@ func Value[T any](p *T) T {
 	return *p
 }
 
-// Values are the tags that Azure answers with.
+// Values are the tags that Azure answers with, nap's own under their names.
 func Values(m map[string]*string) map[string]string {
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[k] = Value(v)
+		out[ownName(k)] = Value(v)
 	}
 	return out
+}
+
+// OwnTag is the value of one of nap's tags, empty where there is none. Azure does not tell
+// upper case from lower case in names of tags, and whatever writes tags may change it.
+func OwnTag(tags map[string]string, name string) string {
+	if value, ok := tags[name]; ok {
+		return value
+	}
+	for key, value := range tags {
+		if strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return ""
 }
 
 // GoneFailure is the failure of a machine that is not there any more.

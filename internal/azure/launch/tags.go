@@ -31,6 +31,16 @@ var ErrTags = errors.New("the tags cannot be put on Azure's resources")
 // ownTags are nap's: by them it finds its machines again.
 func ownTags() []string { return []string{TagCluster, TagPool, TagClaim, tagBilling} }
 
+// ownName is the name of nap's tag of this name, in whatever case; other names are theirs.
+func ownName(name string) string {
+	for _, own := range ownTags() {
+		if strings.EqualFold(name, own) {
+			return own
+		}
+	}
+	return name
+}
+
 // TagsOf are the tags of a machine's resources: those of the configuration,
 // overridden by those of the class, and nap's own, which nothing overrides. Azure
 // does not tell upper case from lower case in their names.

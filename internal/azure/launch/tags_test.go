@@ -56,3 +56,14 @@ func TestTagsInvalidInAzureAreNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestOwnTagsAreKnownInAnyCase(t *testing.T) {
+	cluster, team := "c", "web"
+	got := Values(map[string]*string{"KARPENTER.azure.com_cluster": &cluster, "Team": &team})
+	if want := map[string]string{TagCluster: "c", "Team": "web"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := OwnTag(map[string]string{"Karpenter.azure.com_AKSMachine_NodeClaim": "a"}, TagClaim); got != "a" {
+		t.Errorf("got claim %q, want a", got)
+	}
+}

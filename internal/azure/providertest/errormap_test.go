@@ -100,6 +100,16 @@ func TestErrorMap(t *testing.T) {
 		fault: armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "BadRequest",
 			Message: "The VM size 'Standard_D4s_v5' is not supported for creation of VMs and Virtual Machine Scale Set with " +
 				"'TrustedLaunch' security type."}})
+	for name, text := range map[string]string{
+		"managed cluster": "Operation is not allowed because there's an in progress update managed cluster operation on the managed cluster " +
+			"started on UTC 2026-05-22T07:19:23Z. Please wait for it to finish before starting a new operation.",
+		"upgrade": "Operation is not allowed: Another operation (Upgrading) is in progress, please wait for it to finish before starting a new operation.",
+	} {
+		fault := refusal("Microsoft.Compute/virtualMachines/write", 409, "OperationNotAllowed")
+		fault.Message = text
+		rows = append(rows, errorRow{name: "in progress, " + name, fault: fault,
+			ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.ClusterBusy})
+	}
 	// What says nothing about a size, a zone or a quota blocks nothing.
 	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict"} {
 		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code),

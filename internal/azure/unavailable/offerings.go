@@ -98,7 +98,7 @@ func New(now func() time.Time) *Offerings {
 // MarkUnavailable records a refusal, as the row of its kind in [Refusals] says.
 func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 	r := f.refusal
-	if r.Reaction == GiveUp && r.Kind != Throttled && r.Kind != SubnetFull {
+	if r.Reaction == GiveUp && r.Kind != Throttled && r.Kind != SubnetFull && r.Kind != ClusterBusy {
 		o.repeated(f, a)
 	}
 	o.count(f, a)

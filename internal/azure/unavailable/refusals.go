@@ -25,6 +25,7 @@ const (
 	SKUUnsupported       Kind = "SKUNotSupported"
 	SubnetFull           Kind = "SubnetFull"
 	Throttled            Kind = "RequestsThrottled"
+	ClusterBusy          Kind = "ClusterOperationInProgress"
 	Passing              Kind = "PassingFailure"
 	OutboundPorts        Kind = "OutboundPortsExhausted"
 	SubscriptionReadOnly Kind = "SubscriptionReadOnly"
@@ -199,6 +200,9 @@ func Refusals() []Refusal {
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 		{Kind: Throttled, Answers: code("TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled"),
 			Reason: string(Throttled),
+			Sizes:  NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
+		{Kind: ClusterBusy, Answers: append(code("AnotherOperationInProgress"), Answer{[]string{"OperationNotAllowed"}, "in progress"}),
+			Reason: string(ClusterBusy),
 			Sizes:  NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 		{Kind: Passing, Answers: code("NetworkingInternalOperationError", "RetryableError", "VMStartTimedOut",
 			"CanceledAndSupersededDueToAnotherOperation"), Reason: string(Passing),

@@ -59,6 +59,7 @@ func TestRefusalsThatSaySomethingAreNotCounted(t *testing.T) {
 	for _, f := range []*Failure{
 		NewFailure("TooManyRequests", "slow down", nil),
 		NewFailure("SubnetIsFull", "no address", nil),
+		NewFailure("OperationNotAllowed", "Operation is not allowed: Another operation (Upgrading) is in progress", nil),
 		NewFailure("QuotaExceeded", "exceeding approved Total Regional Cores quota", nil),
 	} {
 		b := New((&clock{time.Unix(0, 0)}).now)
