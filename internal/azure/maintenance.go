@@ -16,8 +16,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 )
 
-// windowFor is how long the cluster's maintenance window is believed at most.
-const windowFor = 5 * time.Minute
+// windowFor is how long the cluster's maintenance window is believed at most, unreadFor for
+// how long one that cannot be read is not asked for again: drift asks for each NodeClaim.
+const (
+	windowFor = 5 * time.Minute
+	unreadFor = time.Minute
+)
 
 // windowReader reads the cluster's maintenance windows and remembers them for a while.
 type windowReader struct {
@@ -33,6 +37,9 @@ type windowReader struct {
 type seenWindow struct {
 	window maintenance.Window
 	read   time.Time // when that was; zero before the first time
+	// failed is when it could not be read the last time, and why; nil when it could.
+	failed time.Time
+	why    error
 }
 
 // MaintenanceWindow is the cluster's own window of a maintenance configuration,
@@ -55,11 +62,18 @@ func (m *windowReader) get(ctx context.Context, name string) (maintenance.Window
 	if now := m.now(); !last.read.IsZero() && now.Sub(last.read) < min(windowFor, config.UpgradesBelieved(m.config)) {
 		return last.window, nil
 	}
+	if last.why != nil && m.now().Sub(last.failed) < unreadFor {
+		return last.window, last.why
+	}
 	window, err := m.read(ctx, name)
 	if err != nil {
+		if ctx.Err() == nil { // else Azure has not answered
+			last.failed, last.why = m.now(), err
+			m.seen[name] = last
+		}
 		return last.window, err
 	}
-	m.seen[name] = seenWindow{window, m.now()}
+	m.seen[name] = seenWindow{window: window, read: m.now()}
 	return window, nil
 }
 

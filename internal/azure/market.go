@@ -20,6 +20,9 @@ import (
 // refreshSKUsEvery is how often the region's sizes are read again.
 const refreshSKUsEvery = 12 * time.Hour
 
+// retrySKUsAfter is when they are read again after that has failed.
+const retrySKUsAfter = 10 * time.Minute
+
 // firstPrices is how long a start waits for retail prices, about 60 pages.
 const firstPrices = time.Minute
 
@@ -134,16 +137,19 @@ func (m *market) run(ctx context.Context, group *errgroup.Group) {
 }
 
 func (m *market) runSKUs(ctx context.Context) {
-	ticker := time.NewTicker(refreshSKUsEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(refreshSKUsEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
+			next := refreshSKUsEvery
 			if err := m.refreshSKUs(ctx); err != nil && ctx.Err() == nil {
-				m.log.Warn("size refresh failed", "error", err)
+				m.log.Warn("size refresh failed", "error", err, "again in", retrySKUsAfter.String())
+				next = retrySKUsAfter
 			}
+			timer.Reset(next)
 		}
 	}
 }

@@ -35,6 +35,9 @@ type collector struct {
 	remove func(ctx context.Context, claim string) error
 	// untagged is when interfaces without tags were first seen.
 	untagged firstSeen
+	// ageless is when machines, and AKS machines without tags, were first seen of which Azure
+	// does not say when they were made.
+	ageless, agelessAKS firstSeen
 	// adopted is when machines without tags were last looked for, zero for never. The
 	// goroutine that collects machines uses it.
 	adopted time.Time
@@ -68,6 +71,7 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 	if err != nil {
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
+	c.forgetAgeless(all.machines)
 	var removed []string
 	errs := []error{c.adopt(ctx, claims, all.machines)}
 	for _, m := range all.machines {
@@ -90,7 +94,25 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 // settled reports whether a machine is old enough to be finished or removed, and not on its way
 // out already.
 func (c *collector) settled(m launch.Machine) bool {
-	return m.State != launch.Deleting && c.now().Sub(m.Created) >= orphanAge
+	return m.State != launch.Deleting && ageOf(m.Claim, m.Created, &c.ageless, c.now()) >= orphanAge
+}
+
+// ageOf is how old a machine is at least: one of which Azure does not say when it was made
+// is as old as it has been seen.
+func ageOf(name string, created time.Time, ageless *firstSeen, now time.Time) time.Duration {
+	if created.IsZero() {
+		return ageless.since(name, now)
+	}
+	return now.Sub(created)
+}
+
+// forgetAgeless drops machines that are not there any more.
+func (c *collector) forgetAgeless(machines []launch.Machine) {
+	present := map[string]bool{}
+	for _, m := range machines {
+		present[m.Claim] = true
+	}
+	c.ageless.keep(present)
 }
 
 // anything reports whether there may be something to do, by a list that is some time old.

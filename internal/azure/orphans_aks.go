@@ -29,13 +29,15 @@ func (c *collector) adoptAKSMachines(ctx context.Context, claims map[string]bool
 		}
 	}
 	var errs []error
+	present := map[string]bool{}
 	for _, o := range orphans {
+		present[o.Name] = true
 		claim, live := named[o.Name]
 		if !live {
 			if claim = o.Claim; claim == "" {
 				claim = o.Name
 			}
-			if o.Claim == "" && !ourClaim.MatchString(o.Name) || c.now().Sub(o.Created) < untaggedAge {
+			if o.Claim == "" && !ourClaim.MatchString(o.Name) || ageOf(o.Name, o.Created, &c.agelessAKS, c.now()) < untaggedAge {
 				continue
 			}
 		}
@@ -47,5 +49,6 @@ func (c *collector) adoptAKSMachines(ctx context.Context, claims map[string]bool
 		c.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with",
 			"machine", o.Name, "nodeClaim", claim, "claimed", live)
 	}
+	c.agelessAKS.keep(present)
 	return errors.Join(errs...)
 }

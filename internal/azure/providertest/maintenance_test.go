@@ -61,8 +61,15 @@ func TestMaintenanceWindowReadFromCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Minute)
-		if window, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages); err == nil || !window.Set() {
-			t.Errorf("when it cannot be read: %v, %v; want the last one and an error", window, err)
+		const reads = "calls Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read"
+		before := w.Server.Stats()[reads]
+		for range 100 { // as drift does, for each NodeClaim
+			if window, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages); err == nil || !window.Set() {
+				t.Errorf("when it cannot be read: %v, %v; want the last one and an error", window, err)
+			}
+		}
+		if n := w.Server.Stats()[reads] - before; n != 1 {
+			t.Errorf("it was asked for %v times, want once a minute", n)
 		}
 	})
 }

@@ -41,7 +41,12 @@ func Read[T any](ctx context.Context, client *arm.Client, path, version string) 
 		return runtime.FetcherForNextLink(ctx, client.Pipeline(), link, first, &runtime.FetcherForNextLinkOptions{NextReq: further})
 	}
 	var out []T
+	seen := map[string]bool{}
 	for link, more := "", true; more; more = link != "" {
+		if seen[link] {
+			return nil, fmt.Errorf("read the answer to GET %s: page %d names an earlier page as the next one", path, len(seen))
+		}
+		seen[link] = true
 		have := len(out)
 		var next string
 		for attempt := 1; ; attempt++ {

@@ -120,3 +120,18 @@ type token struct{}
 func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: "t"}, nil
 }
+
+// A list whose pages go round in a circle has no end.
+func TestPagesThatRepeatAreRefused(t *testing.T) {
+	asked := 0
+	_, err := read(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked > 10 {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		fmt.Fprintf(w, `{"value":[{"name":"a"}],"nextLink":"https://%s%s?page=2"}`, r.Host, r.URL.Path)
+	}))
+	if err == nil || !strings.Contains(err.Error(), "names an earlier page") {
+		t.Errorf("got %v, want an error which says so", err)
+	}
+}
