@@ -25,7 +25,8 @@ import (
 
 const (
 	// refreshEvery is how often Azure is asked, and refreshSoon how often while it has refused
-	// machines within shortFor: the quota may be raised soon.
+	// machines within shortFor, since the quota may be raised soon, or still counts a machine
+	// that is gone.
 	refreshEvery = 10 * time.Minute
 	refreshSoon  = time.Minute
 	shortFor     = time.Hour
@@ -59,6 +60,7 @@ type Tracker struct {
 	fetched      time.Time
 	asked        time.Time // when Azure was last asked for them, also in vain
 	refused      time.Time // when Azure last refused a machine
+	freed        time.Time // when a machine was last gone which the figures count; zero for never
 	stale        bool
 	reservations map[string]reservation
 	inFlight     map[string]int64 // by lower-case name
@@ -139,10 +141,14 @@ func (t *Tracker) Settle(machine string) {
 	}
 }
 
-// Release forgets a machine that was refused or is gone.
+// Release forgets a machine that was refused or is gone. Of one that Azure counts, its next
+// figures say so.
 func (t *Tracker) Release(machine string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if r, reserved := t.reservations[machine]; !reserved || !r.settled.IsZero() {
+		t.freed = t.now()
+	}
 	t.drop(machine)
 }
 
@@ -174,8 +180,10 @@ func (t *Tracker) Refused(use model.QuotaUse, told *Line) {
 func (t *Tracker) due() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	age, short := t.now().Sub(t.asked), !t.refused.IsZero() && t.now().Sub(t.refused) < shortFor
-	return age >= refreshEvery || short && age >= refreshSoon
+	now := t.now()
+	age, short := now.Sub(t.asked), !t.refused.IsZero() && now.Sub(t.refused) < shortFor
+	counted := !t.freed.IsZero() && t.fetched.Sub(t.freed) < usageLag && now.Sub(t.freed) < shortFor
+	return age >= refreshEvery || (short || counted) && age >= refreshSoon
 }
 
 // drop forgets a reservation. The caller holds mu.

@@ -162,3 +162,31 @@ func TestFiguresAreReadSoonAfterARefusal(t *testing.T) {
 	after(time.Minute, false)
 	after(9*time.Minute, true)
 }
+
+// A machine that is gone frees quota at once, which nap learns from Azure's next figures: they
+// are not waited for as long as usual.
+func TestFiguresAreReadSoonAfterAMachineIsGone(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	tr := NewTracker(func() time.Time { return now })
+	due := func(want bool, when string) {
+		t.Helper()
+		if tr.due() != want {
+			t.Errorf("%s: due %v, want %v", when, !want, want)
+		}
+	}
+	tr.Set(nil, now)
+	now = now.Add(refreshSoon)
+	tr.Reserve("refused", []model.QuotaUse{{Quota: "cores", Amount: 2}})
+	tr.Release("refused")
+	due(false, "after a machine that was refused")
+	tr.Release("old")
+	due(true, "after one that Azure counts")
+	tr.Set(nil, now)
+	due(false, "just asked")
+	now = now.Add(refreshSoon)
+	due(true, "while the figures may be older than the deletion")
+	now = now.Add(usageLag)
+	tr.Set(nil, now)
+	now = now.Add(refreshSoon)
+	due(false, "when they know of it")
+}
