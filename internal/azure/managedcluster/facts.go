@@ -10,6 +10,7 @@ package managedcluster
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -179,12 +180,26 @@ func (f *Facts) SubnetID() string {
 	return ""
 }
 
-// Lasting are the facts that machines are made from: those that change while a
-// cluster lives, and say nothing about new machines, are left out.
+// Lasting are the facts that machines are made from, in a form in which they can be
+// compared: those that change while a cluster lives, and say nothing about new machines, are
+// left out, and so is what Azure may say in several ways. It does not tell upper case from
+// lower case in resource ids, keeps no order in some lists, and may leave out empty ones.
 func (f *Facts) Lasting() Facts {
 	l := *f
 	l.State = State{}
 	l.Pools = nil
+	for _, id := range []*string{&l.ID, &l.Subscription, &l.ResourceGroup, &l.Name, &l.NodeResourceGroup,
+		&l.Kubelet.ResourceID, &l.APIServerSubnetID, &l.ContainerRegistryID} {
+		*id = strings.ToLower(*id)
+	}
+	for _, list := range []*[]string{&l.SSHPublicKeys, &l.CustomCAs, &l.Proxy.NoProxy, &l.Owner.PrincipalIDs} {
+		*list = slices.Sorted(slices.Values(*list))
+	}
+	for _, list := range []*[]string{&l.Network.IPFamilies, &l.Network.PodCIDRs, &l.Network.ServiceCIDRs} {
+		if len(*list) == 0 {
+			*list = nil // their order means something
+		}
+	}
 	return l
 }
 

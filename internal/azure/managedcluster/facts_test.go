@@ -113,6 +113,13 @@ func TestDifferenceNamesLastingFactsAlone(t *testing.T) {
 	if !reflect.DeepEqual(a.Lasting(), b.Lasting()) || a.Difference(&b) != "" {
 		t.Errorf("%s says nothing about new machines", a.Difference(&b))
 	}
+	a.Proxy.NoProxy, b.Proxy.NoProxy = []string{"a", "b"}, []string{"b", "a"}
+	a.CustomCAs, b.CustomCAs = nil, []string{}
+	a.Network.PodCIDRs, b.Network.PodCIDRs = []string{}, nil
+	b.ID, b.ResourceGroup = strings.ToUpper(b.ID), strings.ToUpper(b.ResourceGroup)
+	if !reflect.DeepEqual(a.Lasting(), b.Lasting()) || a.Difference(&b) != "" {
+		t.Errorf("%s differ only in how Azure says them", a.Difference(&b))
+	}
 	b.Network.Dataplane, b.Kubelet.ClientID = "azure", "new"
 	if got := a.Difference(&b); got != "Network, Kubelet" {
 		t.Errorf("differ in %q", got)
