@@ -164,7 +164,8 @@ func ofCluster(others string) []Kind {
 			document: func(i int) string { return node(i, "") + running(i, 2) },
 		},
 		{
-			Name: "consolidate-exclusive", Says: "nodes with a pod each that refuses those of all others, to consolidate", args: []string{"--consolidate"},
+			Name: "consolidate-exclusive", Says: "nodes with a pod each that refuses those of all others, to consolidate",
+			args: []string{"--consolidate"},
 			document: func(i int) string {
 				app := fmt.Sprintf("a%d", i)
 				return node(i, "") + separator + runningOf(app, app+"-0", i, alike, fmt.Sprintf(exclusive, app))

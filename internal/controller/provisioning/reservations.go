@@ -81,8 +81,8 @@ func (r *reservations) end(pods []types.UID) {
 func (r *reservations) keep(in *fleet.Input, quiet time.Duration, all iter.Seq[*fleet.Pod]) kept {
 	p := in.Problem
 	k := keeping{in: in, claims: r.claims, places: r.nodes(in, quiet), live: make(map[string]string, len(r.claims))}
-	waiting := 0
-	if k.free, waiting = r.unclaimed(in); waiting < len(r.claims) { // it looks at all pods
+	free, waiting := r.unclaimed(in)
+	if k.free = free; waiting < len(r.claims) { // it looks at all pods
 		k.left = r.left(in, all)
 	}
 	k.kept = kept{claims: map[string][]model.PodRef{}, rearrangeable: rearrangeable{nodes: map[int]model.Node{}}}

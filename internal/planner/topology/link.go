@@ -34,7 +34,10 @@ const cellsAtOnce = 1 << 14
 // newLinker indexes the counters that the compiler has so far.
 func newLinker(c *compiler) *linker {
 	p := c.t.space.Problem
-	l := &linker{c: c, byLabel: map[label][]int{}, twins: map[int]int{}, keys: map[string]bool{}, cells: make([]int, 0, 2*(len(p.Classes)+len(p.Shapes)))}
+	l := &linker{
+		c: c, byLabel: map[label][]int{}, twins: map[int]int{}, keys: map[string]bool{},
+		cells: make([]int, 0, 2*(len(p.Classes)+len(p.Shapes))),
+	}
 	for i := range c.t.counters {
 		if at, ok := c.twin(&c.t.counters[i]); ok {
 			l.twins[at] = i

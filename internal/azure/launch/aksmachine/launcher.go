@@ -201,7 +201,8 @@ func (a *Launcher) describe(zones []string, p *described) (launch.Machine, bool)
 		return launch.Machine{}, false
 	}
 	m := launch.Machine{
-		Claim: claim, Pool: launch.OwnTag(p.Tags, launch.TagPool), ProviderID: launch.ProviderIDOf(p.ResourceID), Size: p.Hardware.VMSize, AKS: true,
+		Claim: claim, Pool: launch.OwnTag(p.Tags, launch.TagPool), ProviderID: launch.ProviderIDOf(p.ResourceID),
+		Size: p.Hardware.VMSize, AKS: true,
 		CapacityType: model.OnDemand, State: launch.StateOf(p.ProvisioningState), Tags: p.Tags, ImageID: a.galleries.ID(p.NodeImageVersion),
 	}
 	if len(zones) > 0 {
