@@ -98,10 +98,8 @@ func (l *labelCompiler) mentionClass(c *model.PodClass) {
 func (l *labelCompiler) mention(rs model.Requirements) {
 	for i := range rs {
 		asked := l.ask(rs[i].Key)
-		switch rs[i].Operator {
-		case model.Gt, model.Gte, model.Lt, model.Lte:
-			asked.compared = true
-		default: // the others tell single values apart
+		if comparesNumbers(rs[i].Operator) { // the others tell single values apart
+			asked.compared, asked.numbers = true, true
 		}
 		l.name(&rs[i])
 	}
@@ -235,6 +233,8 @@ type askedLabel struct {
 	// compared says that they compare values with a number, or count pods by them. Otherwise
 	// all values are alike to them but those that they name.
 	compared bool
+	// numbers says that they compare values with a number.
+	numbers bool
 	// demands are what classes demand of it, once something has asked for it.
 	demands *labelDemands
 }
@@ -267,19 +267,29 @@ func (l *labelCompiler) useful(k int, values []int32) []int32 {
 	if len(values) < 2 || asked == nil || asked.compared {
 		return values
 	}
-	if asked.demands == nil {
-		asked.demands = l.demandsOn(l.labels.keys[k])
-	}
-	if asked.demands.none {
+	demands := l.demandsFor(l.labels.keys[k])
+	if demands.none {
 		return values
 	}
 	out := slices.DeleteFunc(slices.Clone(values), func(v int32) bool {
-		return !asked.demands.meets(l.labels.text(k, v))
+		return !demands.meets(l.labels.text(k, v))
 	})
 	if len(out) == 0 {
 		return values[:1]
 	}
 	return out
+}
+
+// demandsFor is what classes demand of a label, nothing where none asks for it.
+func (l *labelCompiler) demandsFor(key string) *labelDemands {
+	asked := l.asked[key]
+	if asked == nil {
+		return &labelDemands{}
+	}
+	if asked.demands == nil {
+		asked.demands = l.demandsOn(key)
+	}
+	return asked.demands
 }
 
 // demandsOn collects what classes demand of a label.
@@ -295,7 +305,6 @@ func (l *labelCompiler) demandsOn(key string) *labelDemands {
 		switch {
 		case len(own) == 0:
 			d.none = true
-			return d
 		case len(own) == 1 && own[0].Operator == model.In:
 			for _, v := range own[0].Values {
 				d.named[v] = true

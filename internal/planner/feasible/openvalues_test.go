@@ -3,7 +3,10 @@ package feasible
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -102,5 +105,64 @@ func TestEveryClassHasItsValueOfOpenLabels(t *testing.T) {
 	}
 	if n := len(s.Options); n < maxChoices || n > len(s.Problem.Classes) {
 		t.Errorf("%d options for %d classes", n, len(s.Problem.Classes))
+	}
+}
+
+// Whatever NodePools and pods say of a label of a NodePool's own, compare it with numbers and
+// make exceptions: a class that some value would suit has an option with one that does.
+func TestOpenLabelHasAValueForEveryClassThatOneSuits(t *testing.T) {
+	const key, most = "gen", 12
+	requirement := func(rt *rapid.T) model.Requirement {
+		r := model.Requirement{Key: key, Operator: rapid.SampledFrom([]model.Operator{
+			model.In, model.NotIn, model.Exists, model.Gt, model.Gte, model.Lt, model.Lte,
+		}).Draw(rt, "operator")}
+		values := 1
+		switch r.Operator {
+		case model.Exists:
+			values = 0
+		case model.In, model.NotIn:
+			values = rapid.IntRange(1, 3).Draw(rt, "values")
+		default: // the others take one value
+		}
+		for range values {
+			r.Values = append(r.Values, strconv.Itoa(rapid.IntRange(0, most).Draw(rt, "value")))
+		}
+		return r
+	}
+	suited := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		some := func(what string) model.Requirements {
+			return rapid.SliceOfN(rapid.Custom(requirement), 1, 3).Draw(rt, what)
+		}
+		pool := named("p", some("pool")...)
+		var classes []model.PodClass
+		for range rapid.IntRange(1, 3).Draw(rt, "classes") {
+			classes = append(classes, asking(some("class")...))
+		}
+		meets := func(value string, lists ...model.Requirements) bool {
+			return !slices.ContainsFunc(slices.Concat(lists...), func(r model.Requirement) bool {
+				return r.Key == key && !r.Matches(value, value != "") // an option without the label has ""
+			})
+		}
+		values := valuesOf(key, pool, classes...)
+		for i := range classes {
+			one := -1
+			for n := range most + 3 {
+				if meets(strconv.Itoa(n), pool.Requirements, classes[i].NodeRequirements) {
+					one = n
+					break
+				}
+			}
+			if one < 0 {
+				continue
+			}
+			suited++
+			if !slices.ContainsFunc(values, func(v string) bool { return meets(v, pool.Requirements, classes[i].NodeRequirements) }) {
+				rt.Fatalf("value %d suits class %d, and the options have %q", one, i, values)
+			}
+		}
+	})
+	if suited == 0 {
+		t.Error("no class was suited by any value")
 	}
 }

@@ -2,6 +2,7 @@ package feasible
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -110,7 +111,8 @@ func mentions(rs model.Requirements, key string) bool {
 }
 
 // openValues lists the values that a pool's own label may take: those that
-// some rule names and the pool allows, and one that no rule names. Of values that NodePools
+// some rule names and the pool allows, those next to them where numbers are compared, and one
+// that no rule names. Of values that NodePools
 // alone name, which are alike to all pods, there is the first.
 func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 	key := l.labels.keys[k]
@@ -129,38 +131,80 @@ func (l *labelCompiler) openValues(k int, reqs model.Requirements) []int32 {
 			names = append(names, v)
 		}
 	}
-	if asked := l.asked[key]; asked == nil || !asked.compared {
+	asked := l.asked[key]
+	if asked == nil || !asked.compared {
 		names = append(names, l.unasked(k, reqs, allowed)...)
 		slices.Sort(names)
+	}
+	for _, v := range l.neighbours(k, reqs) {
+		if asked == nil && len(names) > 0 {
+			break // one value is as good as another
+		}
+		if allowed(v, true) && !slices.Contains(names, v) {
+			names = append(names, v)
+		}
 	}
 	var values []int32
 	for _, v := range names {
 		values = append(values, l.labels.dicts[k].id(v))
 	}
-	if allowed("", false) {
-		return append(values, Absent)
+	without := allowed("", false)
+	if without {
+		values = append(values, Absent)
 	}
-	if allowed(valueAny, true) {
-		return append(values, l.labels.dicts[k].id(valueAny))
-	}
-	if len(values) == 0 {
-		// Only comparisons are left: the integer next to a bound, if any fits.
-		for _, r := range reqs {
-			if r.Key != key || len(r.Values) != 1 {
-				continue
-			}
-			bound, err := strconv.ParseInt(r.Values[0], 10, 64)
-			if err != nil {
-				continue
-			}
-			for _, v := range []int64{bound, bound + 1, bound - 1} {
-				if text := strconv.FormatInt(v, 10); allowed(text, true) {
-					return append(values, l.labels.dicts[k].id(text))
-				}
-			}
-		}
+	if allowed(valueAny, true) && (!without || l.wantsAny(k, values)) {
+		values = append(values, l.labels.dicts[k].id(valueAny))
 	}
 	return values
+}
+
+// wantsAny reports whether some class wants a value of a label, whichever it is, that none of
+// these is.
+func (l *labelCompiler) wantsAny(k int, values []int32) bool {
+	for _, rs := range l.demandsFor(l.labels.keys[k]).others { // order does not matter
+		meets := func(value string, present bool) bool {
+			return !slices.ContainsFunc(rs, func(r model.Requirement) bool { return !r.Matches(value, present) })
+		}
+		if meets(valueAny, true) && !slices.ContainsFunc(values, func(v int32) bool { return meets(l.labels.text(k, v)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// neighbours are the integers that rules name for a label, and those next to them, ascending,
+// where pods or the pool compare its values with numbers: whatever comparisons and exceptions
+// leave of the integers, one of these is in it. There are none for other labels.
+func (l *labelCompiler) neighbours(k int, reqs model.Requirements) []string {
+	key := l.labels.keys[k]
+	asked := l.asked[key]
+	named, numbers := slices.Clone(l.named[k].names), asked != nil && asked.numbers
+	for _, r := range reqs {
+		if r.Key == key {
+			named, numbers = append(named, r.Values...), numbers || comparesNumbers(r.Operator)
+		}
+	}
+	if !numbers {
+		return nil
+	}
+	var around []int64
+	for _, text := range named {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n < math.MaxInt64 {
+			around = append(around, max(0, n-1), n, n+1)
+		}
+	}
+	slices.Sort(around)
+	around = slices.Compact(around)
+	out := make([]string, len(around))
+	for i, n := range around {
+		out[i] = strconv.FormatInt(n, 10)
+	}
+	return out
+}
+
+// comparesNumbers reports whether an operator compares a value with a number.
+func comparesNumbers(o model.Operator) bool {
+	return o == model.Gt || o == model.Gte || o == model.Lt || o == model.Lte
 }
 
 // matcherFor answers a requirement for so many values.
