@@ -11,8 +11,8 @@ import (
 // Absent is the value of a label that a node does not carry.
 const Absent = int32(-1)
 
-// valueAny is a label value that no rule asks for, where a pool only says that the label
-// exists. No requirement can name it.
+// valueAny is a label value that no rule asks for, where a pool does not say which ones the label
+// has. No requirement can name it.
 const valueAny = "\x00any"
 
 // LabelIndex holds the labels of all options and existing nodes as numbers: of the
