@@ -8,7 +8,7 @@
 //	c.ClusterCA = caOfTheKubeconfig
 //	c, err = azure.Discover(ctx, c, deps)       // what the cluster tells of itself
 //	provider, err := azure.New(ctx, c, azure.Deps{Log: logger})
-//	provider.OnFailed(func(ctx, claim, failure) error { delete the NodeClaim })
+//	provider.OnFailed(func(ctx, claim, failure) (launch.Fate, error) { delete the NodeClaim })
 //	go provider.Run(ctx)                        // refreshes and watches; on the leader only
 //	built := provider.Catalog(class)            // what may be bought, and at what price
 //	machine, err := provider.Launch(ctx, order) // buy
@@ -268,7 +268,8 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 }
 
 // OnFailed sets what is called when a machine fails after Launch has returned it.
-// The function should delete the NodeClaim; an error makes it be called again.
+// The function should delete the NodeClaim, unless its machine is a node by then, and says
+// what is to become of the machine; an error makes it be called again.
 // Call it before Run.
 func (p *Provider) OnFailed(f launch.FailedFunc) { p.buyer.Watcher().OnFailed(f) }
 

@@ -50,9 +50,12 @@ func OwnTag(tags map[string]string, name string) string {
 	return ""
 }
 
+// goneCode is the code of a machine which is not there any more; Azure has none for it.
+const goneCode = "MachineGone"
+
 // GoneFailure is the failure of a machine that is not there any more.
 func GoneFailure(err error) *unavailable.Failure {
-	return unavailable.NewFailure("MachineGone", "the machine disappeared while it was being created", err)
+	return unavailable.NewFailure(goneCode, "the machine disappeared while it was being created", err)
 }
 
 // StateOf reads a provisioningState. States that Azure may add count as Creating: the

@@ -44,10 +44,25 @@ type Outcome struct {
 	Failure *unavailable.Failure
 }
 
+// Fate is what becomes of a machine that has failed after its launch had been reported as
+// accepted, by what its claim is by then.
+type Fate int
+
+const (
+	// Remove has the machine removed: nothing else would do it.
+	Remove Fate = iota
+	// Leave leaves the machine to its claim, which goes, and takes it along once the node is
+	// drained.
+	Leave
+	// Keep keeps it: it is a node, whatever Azure says of its making. An operating system
+	// that Azure has not heard of in time may be ready later.
+	Keep
+)
+
 // FailedFunc is told of a machine that failed after its launch had been
-// reported as accepted. An error makes the watcher tell it again later; the
-// machine is removed only afterwards.
-type FailedFunc func(ctx context.Context, claim string, failure *unavailable.Failure) error
+// reported as accepted. An error makes the watcher tell it again later; nothing
+// becomes of the machine before.
+type FailedFunc func(ctx context.Context, claim string, failure *unavailable.Failure) (Fate, error)
 
 // Watcher follows machines from accepted to running. It asks Azure about
 // the machines themselves and keeps no handle of an operation, so that a new
@@ -406,7 +421,6 @@ func (w *Watcher) finish(ctx context.Context, f *followed, m Machine) {
 func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcome) {
 	claim := f.machine.Claim
 	w.mu.Lock()
-	onFailed := w.onFailed
 	if w.pending[claim] != f || f.waiter == nil && !o.Done && w.handled[claim] > 0 {
 		// Meanwhile it was removed, and perhaps another one asked for in its place; or
 		// the call that has found it does so now.
@@ -417,10 +431,7 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 		m = f.machine
 	}
 	if o.Done {
-		w.quota.Settle(ResourceName(claim))
-		if a, known := w.attempt(m); known {
-			w.offerings.MarkLaunched(a)
-		}
+		w.launched(m)
 	} else if !f.counted {
 		f.counted = true
 		w.metrics.gaveUp(m, o.Failure)
@@ -435,22 +446,56 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 	}
 	w.mu.Unlock()
 
-	w.remember(m, o.Failure)
-	if onFailed != nil {
-		if err := onFailed(ctx, claim, o.Failure); err != nil {
-			w.log.Warn("reporting a failed launch did not work; trying again", "nodeClaim", claim, "error", err)
-			return
-		}
+	fate, told := w.tell(ctx, m, o.Failure)
+	if !told || fate == Remove && !w.remove(ctx, claim) {
+		return // once more at the next look
 	}
-	if err := w.launcher.Delete(ctx, claim); err != nil && !errors.Is(err, ErrNotFound) {
-		w.log.Warn("removing a failed machine did not work; trying again", "nodeClaim", claim, "error", err)
-		return
+	switch {
+	case fate == Remove || fate == Keep && o.Failure.Code == goneCode:
+		w.quota.Release(ResourceName(claim))
+	case fate == Keep:
+		w.launched(m)
+	default:
+		w.quota.Settle(ResourceName(claim)) // until it is gone it draws on the quota
 	}
-	w.quota.Release(ResourceName(claim))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending[claim] == f {
 		delete(w.pending, claim)
+	}
+}
+
+// tell tells the claim's owner of its failed machine; false where that did not work.
+func (w *Watcher) tell(ctx context.Context, m Machine, failure *unavailable.Failure) (Fate, bool) {
+	w.remember(m, failure) // before a plan can be made for the claim's pods
+	w.mu.Lock()
+	onFailed := w.onFailed
+	w.mu.Unlock()
+	if onFailed == nil {
+		return Remove, true
+	}
+	fate, err := onFailed(ctx, m.Claim, failure)
+	if err != nil {
+		w.log.Warn("reporting a failed launch did not work; trying again", "nodeClaim", m.Claim, "error", err)
+	}
+	return fate, err == nil
+}
+
+// remove has a failed machine removed; false where that did not work.
+func (w *Watcher) remove(ctx context.Context, claim string) bool {
+	err := w.launcher.Delete(ctx, claim)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		w.log.Warn("removing a failed machine did not work; trying again", "nodeClaim", claim, "error", err)
+		return false
+	}
+	return true
+}
+
+// launched notes that Azure has sold a machine.
+func (w *Watcher) launched(m Machine) {
+	w.quota.Settle(ResourceName(m.Claim))
+	if a, known := w.attempt(m); known {
+		w.offerings.MarkLaunched(a)
 	}
 }
 

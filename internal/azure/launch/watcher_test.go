@@ -166,12 +166,12 @@ func TestLateFailureIsToldBeforeItsMachineGoes(t *testing.T) {
 	w, f := late(t, l)
 	var told []string
 	deaf := true
-	w.OnFailed(func(_ context.Context, claim string, failure *unavailable.Failure) error {
+	w.OnFailed(func(_ context.Context, claim string, failure *unavailable.Failure) (Fate, error) {
 		told = append(told, claim+" "+failure.Code)
 		if deaf {
-			return errors.New("nobody there")
+			return Remove, errors.New("nobody there")
 		}
-		return nil
+		return Remove, nil
 	})
 	w.conclude(t.Context(), f, Machine{}, lost())
 	if w.pending["general-a"] != f || l.deleted > 0 || left(w) != 2 {
@@ -192,6 +192,36 @@ func TestLateFailureIsToldBeforeItsMachineGoes(t *testing.T) {
 	counted := w.metrics.failed[false].WithLabelValues("", "Standard_D8s_v5", "0", "on-demand", "", phaseAsync, "AllocationFailed")
 	if n := testutil.ToFloat64(counted); n != 1 {
 		t.Errorf("counted as failed %v times, want once", n)
+	}
+}
+
+// What becomes of a machine that fails late is for its claim's owner to say: one that is a node
+// stays, and one whose claim goes is the claim's to remove.
+func TestFailedMachineOfAClaimIsNotRemovedDirectly(t *testing.T) {
+	for name, c := range map[string]struct {
+		fate Fate
+		gone bool
+		free int64 // cores, once Azure's own figures count what exists
+		now  int64 // cores, before
+	}{
+		"its claim takes it along": {Leave, false, 10, 2},
+		"it is a node":             {Keep, false, 10, 2},
+		"a node that is gone":      {Keep, true, 10, 10},
+	} {
+		l := &single{}
+		w, f := late(t, l)
+		w.OnFailed(func(context.Context, string, *unavailable.Failure) (Fate, error) { return c.fate, nil })
+		outcome := lost()
+		if c.gone {
+			outcome.Failure = GoneFailure(nil)
+		}
+		w.conclude(t.Context(), f, Machine{}, outcome)
+		if l.deleted > 0 || w.pending["general-a"] != nil || left(w) != c.now {
+			t.Errorf("%s: deleted %d times, followed %t, %d cores left", name, l.deleted, w.pending["general-a"] != nil, left(w))
+		}
+		if w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now().Add(time.Hour)); left(w) != c.free {
+			t.Errorf("%s: %d cores are left of what Azure says are 10", name, left(w))
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ type world struct {
 
 	mu     sync.Mutex
 	failed map[string]unavailable.Kind
+	fate   launch.Fate // what is to become of machines that fail late
 }
 
 // inWorld runs a test in a bubble, with a running provider.
@@ -99,11 +100,11 @@ func (w *world) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider.OnFailed(func(_ context.Context, claim string, f *unavailable.Failure) error {
+	provider.OnFailed(func(_ context.Context, claim string, f *unavailable.Failure) (launch.Fate, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.failed[claim] = f.Kind
-		return nil
+		return w.fate, nil
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -56,6 +56,38 @@ func TestTrap27LateFailureReportedForClaimWithoutPool(t *testing.T) {
 	}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }
 
+// Azure may give the operating system up that is ready later: the machine is a node by then
+// and stays, whichever process hears of it.
+func TestNodeThatAzureGaveUpIsKept(t *testing.T) {
+	for name, restarted := range map[string]bool{"by the process that made it": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.fate = launch.Keep
+				w.add(t, armsim.Fault{Kind: armsim.FaultFail, Code: "OSProvisioningTimedOut", Message: "The VM may still finish provisioning."})
+				w.buy(t)
+				if restarted {
+					w.stop()
+				}
+				time.Sleep(25 * time.Minute)
+				if restarted {
+					w.start(t)
+					time.Sleep(time.Minute)
+				}
+				if w.reported("general-abc12") == "" || w.claimsListed(t) != "general-abc12" {
+					t.Errorf("reported %q, machines %q; want the failure told and the machine kept", w.reported("general-abc12"), w.claimsListed(t))
+				}
+				for _, e := range w.Server.Audit(0) {
+					if e.Action == "vm.deleting" || e.Action == "vm.deleted" {
+						t.Errorf("%s %s", e.Time, e.Action)
+					}
+				}
+				w.deleteAll(t)
+				w.noLeaks(t)
+			}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: 20 * time.Minute} })
+		})
+	}
+}
+
 // Of a launch that meets a failure of capacity after Azure has accepted it, Azure's
 // own are the time that it takes to find out, and to delete the machine that it did
 // not make. The rest, between these and to the next request, is nap's.

@@ -65,11 +65,15 @@ func createError(err error) error {
 }
 
 // failedLate gives up the claim of a machine that failed after its launch had
-// been accepted.
-func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable.Failure) error {
+// been accepted, and says what is to become of the machine. One that is a node already is
+// kept. A claim that knows its machine takes it along itself, after it has drained the node.
+func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable.Failure) (launch.Fate, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
-		return client.IgnoreNotFound(err)
+		return launch.Remove, client.IgnoreNotFound(err)
+	}
+	if claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+		return launch.Keep, nil
 	}
 	if failure.Kind == unavailable.HostEncryptionOff {
 		class, err := p.classes.get(ctx, claim.Spec.NodeClassRef)
@@ -77,16 +81,19 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable
 			err = p.Classes.hostEncryptionRefused(ctx, p.kube, class, failure)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return err
+			return launch.Leave, err
 		}
 	}
 	p.recorder.Publish(event.GivenUpByAzure(claim, failure))
 	if err := p.kube.Delete(ctx, claim); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil
+			return launch.Remove, nil
 		}
-		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
+		return launch.Leave, fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
 	}
 	metrics.AsyncProvisioningFailed(claim)
-	return nil
+	if claim.Status.ProviderID == "" {
+		return launch.Remove, nil // its finalizer does not know that there is a machine
+	}
+	return launch.Leave, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -71,12 +72,47 @@ func TestClaimThatGoesByItselfIsNotGivenUpTwice(t *testing.T) {
 		p := &Port{kube: kube, recorder: &laterRecorder{}}
 		const disrupted = "karpenter_nodeclaims_disrupted_total"
 		before := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning")
-		err := p.failedLate(t.Context(), "general-a", unavailable.NewFailure("AllocationFailed", "No capacity.", nil))
+		_, err := p.failedLate(t.Context(), "general-a", unavailable.NewFailure("AllocationFailed", "No capacity.", nil))
 		if (err != nil) != c.fails || c.fails && !strings.Contains(err.Error(), "general-a") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if n := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning") - before; n != 0 {
 			t.Errorf("%s: %v disrupted claims are counted, want none", name, n)
+		}
+	}
+}
+
+// A machine that is a node works, whatever Azure says of its making. One whose claim knows it
+// goes with its claim, which drains it; another one has to be removed.
+func TestLateFailureSparesNodesAndLeavesMachinesToClaims(t *testing.T) {
+	for name, c := range map[string]struct {
+		exists, registered bool
+		providerID         string
+		want               launch.Fate
+	}{
+		"it is a node":                      {true, true, "azure:///a", launch.Keep},
+		"its claim knows it":                {true, false, "azure:///a", launch.Leave},
+		"its claim does not know of it yet": {true, false, "", launch.Remove},
+		"its claim is gone":                 {false, false, "azure:///a", launch.Remove},
+	} {
+		x := claim("general-a")
+		x.Status.ProviderID = c.providerID
+		if c.registered {
+			x.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+		}
+		b := fake.NewClientBuilder().WithScheme(scheme(t))
+		if c.exists {
+			b = b.WithObjects(x)
+		}
+		kube := b.Build()
+		p := &Port{kube: kube, recorder: &laterRecorder{}}
+		timeout := unavailable.NewFailure("OSProvisioningTimedOut", "The VM may still finish provisioning.", nil)
+		if fate, err := p.failedLate(t.Context(), "general-a", timeout); err != nil || fate != c.want {
+			t.Errorf("%s: fate %v, %v, want %v", name, fate, err, c.want)
+		}
+		err := kube.Get(t.Context(), client.ObjectKey{Name: "general-a"}, claim("general-a"))
+		if (err == nil) != c.registered {
+			t.Errorf("%s: the claim afterwards: %v", name, err)
 		}
 	}
 }

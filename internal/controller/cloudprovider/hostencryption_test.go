@@ -87,7 +87,7 @@ func TestLateHostEncryptionRefusalIsSaidByTheClass(t *testing.T) {
 			if err := w.kube.Create(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.port.failedLate(t.Context(), name, refusal); err != nil {
+			if _, err := w.port.failedLate(t.Context(), name, refusal); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(c), c); !apierrors.IsNotFound(err) {
@@ -103,7 +103,7 @@ func TestLateHostEncryptionRefusalIsSaidByTheClass(t *testing.T) {
 			t.Fatal(err)
 		}
 		fail("general-b")
-		if err := w.port.failedLate(t.Context(), "general-c", refusal); err != nil {
+		if _, err := w.port.failedLate(t.Context(), "general-c", refusal); err != nil {
 			t.Errorf("a claim that is gone: %v", err)
 		}
 	})
@@ -118,7 +118,7 @@ func TestClaimStaysUntilItsClassSaysWhy(t *testing.T) {
 		},
 	}).Build()
 	p := &Port{kube: kube, classes: classReader{kube}, Classes: &ClassFinder{}, recorder: &laterRecorder{}}
-	if err := p.failedLate(t.Context(), "general-a", refusal); err == nil {
+	if _, err := p.failedLate(t.Context(), "general-a", refusal); err == nil {
 		t.Error("the class was told nothing, and nobody hears of it")
 	}
 	if err := kube.Get(t.Context(), client.ObjectKey{Name: "general-a"}, claim("general-a")); err != nil {
