@@ -60,3 +60,7 @@ func BootFailureIn(code, message string) (BootFailure, bool) {
 	}
 	return BootFailure{}, false
 }
+
+// OSGivenUp reports whether a machine failed because its operating system never said that it
+// is ready. It has power then, and may be ready later.
+func OSGivenUp(code string) bool { return strings.HasPrefix(code, "OSProvisioning") }

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -265,4 +266,54 @@ func TestAKSMachineDeleteWhenAlreadyGone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// updateFailed shows every AKS machine that AKS has made as one whose later update failed.
+func updateFailed(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		a, err := next.RoundTrip(r)
+		if err != nil || r.Method != http.MethodGet || !strings.Contains(strings.ToLower(r.URL.Path), "/machines") || a.StatusCode != http.StatusOK {
+			return a, err
+		}
+		var answer map[string]any
+		if err := json.NewDecoder(a.Body).Decode(&answer); err != nil {
+			return nil, err
+		}
+		machines, isList := answer["value"].([]any)
+		if !isList {
+			machines = []any{answer}
+		}
+		for _, m := range machines {
+			machine, _ := m.(map[string]any)
+			p, _ := machine["properties"].(map[string]any)
+			if status, _ := p["status"].(map[string]any); status != nil && p["provisioningState"] == "Succeeded" {
+				p["provisioningState"] = "Failed"
+				status["provisioningError"] = map[string]any{"code": "OperationPreempted", "message": "The update of the tags was preempted."}
+			}
+		}
+		body, err := json.Marshal(answer)
+		return answerWith(r, http.StatusOK, string(body)), err
+	})
+}
+
+// A machine whose update failed works as before: a process that starts finds it as it is.
+func TestAKSMachineWhoseUpdateFailedIsKept(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restartAs(t, config.ModeAKSMachines)
+		order := w.pooled("general-abc12")
+		if _, err := w.provider.Launch(t.Context(), order); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		w.through(t, updateFailed)
+		time.Sleep(5 * time.Minute)
+		if kind := w.reported("general-abc12"); kind != "" || w.claimsListed(t) != "general-abc12" {
+			t.Errorf("reported %q, machines %q; want none reported and the machine kept", kind, w.claimsListed(t))
+		}
+		if m, err := w.provider.Launch(t.Context(), order); err != nil || m.State != launch.Failed {
+			t.Errorf("asked for once more: %+v, %v; want the machine as it is", m, err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic)
 }

@@ -114,7 +114,11 @@ func TestWhyAKSGaveAMachineUp(t *testing.T) {
 		`{}`:                     "ProvisioningFailed",
 		`{"vmState": "Stopped"}`: "ProvisioningFailed",
 		`{"vmState": "Running"}`: "",
-		`{"vmState": "Running", "provisioningError": {"code": "AllocationFailed"}}`: "AllocationFailed",
+		`{"provisioningError": {"code": "AllocationFailed"}}`:                                   "AllocationFailed",
+		`{"vmState": "Stopped", "provisioningError": {"code": "AllocationFailed"}}`:             "AllocationFailed",
+		`{"vmState": "Running", "provisioningError": {"code": "OperationPreempted"}}`:           "",
+		`{"vmState": "Running", "provisioningError": {"code": "VMExtensionProvisioningError"}}`: "VMExtensionProvisioningError",
+		`{"vmState": "Running", "provisioningError": {"code": "OSProvisioningTimedOut"}}`:       "OSProvisioningTimedOut",
 	} {
 		a := &azure{status: http.StatusOK, body: `{"properties": {"status": ` + status + `}}`}
 		failure, err := a.launcher(t).Failure(t.Context(), "general-a")

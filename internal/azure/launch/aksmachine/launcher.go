@@ -28,6 +28,9 @@ import (
 // has it now.
 const driftSynced = "Synced"
 
+// vmRunning is the vmState of a machine that has power.
+const vmRunning = "Running"
+
 // Clients reach the machines of one agent pool.
 type Clients struct {
 	Machines *MachineClient
@@ -229,12 +232,19 @@ func (a *Launcher) Failure(ctx context.Context, claim string) (*unavailable.Fail
 	}
 	s := raw.Properties.Status
 	if s == nil || s.ProvisioningError == nil {
-		if s != nil && s.VMState == "Running" {
+		if s != nil && s.VMState == vmRunning {
 			return nil, nil
 		}
 		return unavailable.NewFailure("ProvisioningFailed", "AKS says no more than that the machine failed", nil), nil
 	}
-	return s.ProvisioningError.Failure(nil), nil
+	failure := s.ProvisioningError.Failure(nil)
+	// Of a machine that runs, only its boot can have failed: everything else is about a later
+	// change of it.
+	_, boot := launch.BootFailureIn(failure.Code, failure.Message)
+	if s.VMState == vmRunning && !boot && !launch.OSGivenUp(failure.Code) {
+		return nil, nil
+	}
+	return failure, nil
 }
 
 // Delete removes the machine; AKS removes everything behind it.

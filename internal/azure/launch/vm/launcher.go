@@ -328,7 +328,7 @@ func (v *Launcher) Failure(ctx context.Context, claim string) (*unavailable.Fail
 	}
 	// An operating system that never reported ready is a failed launch although the
 	// machine has power.
-	if running && !strings.HasPrefix(code, "OSProvisioning") {
+	if running && !launch.OSGivenUp(code) {
 		return nil, nil
 	}
 	return unavailable.NewFailure(code, message, nil), nil
