@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -50,11 +51,14 @@ func (x *Mixed) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 // Finish does what the machine's own kind needs.
 func (x *Mixed) Finish(ctx context.Context, m Machine) error { return x.of(m).Finish(ctx, m) }
 
-// Get reads the machine of either kind.
+// Get reads the machine of either kind. Where one kind may not be read, the other may have it.
 func (x *Mixed) Get(ctx context.Context, claim string) (Machine, error) {
 	m, err := x.preferred.Get(ctx, claim)
-	if errors.Is(err, ErrNotFound) {
-		return x.other().Get(ctx, claim)
+	if err == nil || !errors.Is(err, ErrNotFound) && Status(err) != http.StatusForbidden {
+		return m, err
+	}
+	if other, otherErr := x.other().Get(ctx, claim); otherErr == nil || errors.Is(err, ErrNotFound) {
+		return other, otherErr
 	}
 	return m, err
 }
@@ -68,17 +72,11 @@ func (x *Mixed) Find(ctx context.Context, providerID string) (Machine, error) {
 	return m, err
 }
 
-// List reads the machines of both kinds.
+// List reads the machines of both kinds, and gives those of one where the other fails.
 func (x *Mixed) List(ctx context.Context) ([]Machine, error) {
 	vms, err := x.vms.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	aks, err := x.aks.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return append(vms, aks...), nil
+	aks, aksErr := x.aks.List(ctx)
+	return append(vms, aks...), errors.Join(err, aksErr)
 }
 
 // Failure says why the machine failed, whichever kind it is.

@@ -3,10 +3,13 @@ package launch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
@@ -84,7 +87,7 @@ func (k *kind) Run(ctx context.Context) {
 // The preferred kind is asked first, and the other where there is no such machine; a kind that
 // does not answer may have it.
 func TestMixedFindsMachinesOfEitherKind(t *testing.T) {
-	broken := errors.New("no answer")
+	broken, forbidden := errors.New("no answer"), &azcore.ResponseError{StatusCode: http.StatusForbidden}
 	for name, c := range map[string]struct {
 		preferred, other error
 		aks              bool // what is found
@@ -94,6 +97,7 @@ func TestMixedFindsMachinesOfEitherKind(t *testing.T) {
 		"the other kind":                {ErrNotFound, nil, true, nil},
 		"the preferred does not answer": {broken, nil, false, broken},
 		"neither":                       {ErrNotFound, ErrNotFound, false, ErrNotFound},
+		"the preferred is forbidden":    {forbidden, nil, true, nil},
 	} {
 		vms := &kind{err: c.preferred, failure: unavailable.NewFailure("OfVM", "", nil)}
 		aks := &kind{err: c.other, failure: unavailable.NewFailure("OfAKS", "", nil), machine: Machine{AKS: true}}

@@ -119,7 +119,8 @@ type Launcher interface {
 	Start(ctx context.Context, spec NodeSpec) (Machine, error)
 	// Finish does what is left once the machine runs.
 	Finish(ctx context.Context, m Machine) error
-	// Get and List see machines of this cluster alone; Get gives ErrNotFound.
+	// Get and List see machines of this cluster alone; Get gives ErrNotFound. What List gives
+	// beside an error is there, and not all.
 	Get(ctx context.Context, claim string) (Machine, error)
 	// Find reads the machine behind a node's provider id; ErrForeign when the id is
 	// not that of a machine of this launcher's.

@@ -33,6 +33,8 @@ const (
 	MissingFor = 5 * time.Second
 	// mostFinishPause is the longest pause between tries to finish a machine.
 	mostFinishPause = time.Minute
+	// mostResumePause is the longest pause between tries to list what earlier processes left.
+	mostResumePause = 2 * time.Minute
 	// fewMachines are asked for one by one; more are cheaper to list.
 	fewMachines = 16
 )
@@ -212,21 +214,28 @@ func (w *Watcher) Await(ctx context.Context, m Machine, d time.Duration) Outcome
 // earlier process left unfinished.
 func (w *Watcher) Run(ctx context.Context) {
 	defer w.finishers.Wait()
-	for {
-		err := w.resume(ctx)
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-		w.log.Warn("resuming unfinished launches failed; trying again", "error", err)
-		if !pause(ctx, oldPoll, nil) {
-			return
-		}
-	}
+	w.finishers.Go(func() { w.resumeAll(ctx) })
 	for {
 		if !pause(ctx, w.interval(), w.wake) {
 			return
 		}
 		w.look(ctx)
+	}
+}
+
+// resumeAll follows what earlier processes left, until Azure has shown all of it. What
+// cannot be listed keeps nothing else from being watched.
+func (w *Watcher) resumeAll(ctx context.Context) {
+	seen := map[string]bool{}
+	for wait := oldPoll; ; wait = min(2*wait, mostResumePause) {
+		err := w.resume(ctx, seen)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		w.log.Warn("finding unfinished launches failed; trying again", "error", err, "in", wait.String())
+		if !pause(ctx, wait, nil) {
+			return
+		}
 	}
 }
 
@@ -272,72 +281,90 @@ func (w *Watcher) interval() time.Duration {
 	return youngPoll
 }
 
-// resume finds what an earlier process asked for and did not see through.
-func (w *Watcher) resume(ctx context.Context) error {
+// resume finds what an earlier process asked for and did not see through, as far as it can be
+// listed. What is seen is not followed again.
+func (w *Watcher) resume(ctx context.Context, seen map[string]bool) error {
 	machines, err := w.launcher.List(ctx)
-	if err != nil {
-		return err
-	}
 	for _, m := range machines {
-		if (m.State == Creating || m.State == Failed || m.Unfinished()) && !w.isHandled(m.Claim) {
+		if (m.State == Creating || m.State == Failed || m.Unfinished()) && !seen[m.Claim] && !w.isHandled(m.Claim) {
 			w.Follow(m)
 		}
+		seen[m.Claim] = true
 	}
-	return nil
+	return err
 }
 
-// look asks Azure about all machines on their way.
+// look asks Azure about all machines on their way. A machine that cannot be read waits for the
+// next look; the others do not wait for it.
 func (w *Watcher) look(ctx context.Context) {
 	w.mu.Lock()
 	asked := maps.Clone(w.pending)
 	w.mu.Unlock()
-	claims := slices.Collect(maps.Keys(asked))
-	found, err := w.fetch(ctx, claims)
-	if err != nil {
-		if ctx.Err() == nil {
-			w.log.Warn("looking after launches failed; trying again", "error", err)
+	answers := w.fetch(ctx, slices.Collect(maps.Keys(asked)))
+	unread, example := 0, error(nil)
+	for claim, a := range answers {
+		switch {
+		case errors.Is(a.err, ErrForeign):
+			w.log.Warn("a machine on its way is not nap's any more and is not watched", "nodeClaim", claim, "error", a.err)
+			w.quota.Settle(ResourceName(claim)) // it exists all the same
+			w.drop(claim, asked[claim])
+		case a.err != nil && !errors.Is(a.err, ErrNotFound):
+			unread, example = unread+1, a.err
+		default:
+			w.judge(ctx, asked[claim], a.machine, a.err == nil)
 		}
-		return
 	}
-	for _, claim := range claims {
-		m, exists := found[claim]
-		w.judge(ctx, asked[claim], m, exists)
+	if unread > 0 && ctx.Err() == nil {
+		w.log.Warn("reading machines on their way failed; trying again", "machines", unread, "error", example)
 	}
 }
 
+// answer is what Azure says of one machine; err is ErrNotFound where there is none.
+type answer struct {
+	machine Machine
+	err     error
+}
+
 // fetch reads machines: few one by one, many with one list. A machine that the
-// list lacks is asked for by name, because lists may lag behind.
-func (w *Watcher) fetch(ctx context.Context, claims []string) (map[string]Machine, error) {
-	found := make(map[string]Machine, len(claims))
+// list lacks is asked for by name, because lists may lag behind; not where the list
+// failed, when that may be all of them.
+func (w *Watcher) fetch(ctx context.Context, claims []string) map[string]answer {
+	found := make(map[string]answer, len(claims))
+	var listed map[string]Machine
+	var failed error
 	if len(claims) > fewMachines {
-		machines, err := w.launcher.List(ctx)
-		if err != nil {
-			return nil, err
-		}
+		var machines []Machine
+		machines, failed = w.launcher.List(ctx)
+		listed = make(map[string]Machine, len(machines))
 		for _, m := range machines {
-			found[m.Claim] = m
+			listed[m.Claim] = m
 		}
 	}
-	missing := slices.DeleteFunc(slices.Clone(claims), func(claim string) bool { _, ok := found[claim]; return ok })
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(4)
-	for _, claim := range missing {
-		group.Go(func() error {
-			m, err := w.launcher.Get(ctx, claim)
-			if errors.Is(err, ErrNotFound) {
-				return nil
-			}
-			if err != nil {
-				return err
+	for _, claim := range claims {
+		m, known := listed[claim]
+		if known || failed != nil {
+			a := answer{machine: m}
+			if !known {
+				a.err = failed
 			}
 			mu.Lock()
+			found[claim] = a
+			mu.Unlock()
+			continue
+		}
+		group.Go(func() error {
+			m, err := w.launcher.Get(ctx, claim)
+			mu.Lock()
 			defer mu.Unlock()
-			found[claim] = m
+			found[claim] = answer{m, err}
 			return nil
 		})
 	}
-	return found, group.Wait()
+	_ = group.Wait() // each machine has its own error
+	return found
 }
 
 // judge decides what has become of one machine.
@@ -458,6 +485,11 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 	default:
 		w.quota.Settle(ResourceName(claim)) // until it is gone it draws on the quota
 	}
+	w.drop(claim, f)
+}
+
+// drop stops watching a machine, unless another one of its claim is watched by now.
+func (w *Watcher) drop(claim string, f *followed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending[claim] == f {

@@ -286,18 +286,72 @@ func TestWhatEarlierProcessLeftIsSeenThrough(t *testing.T) {
 		w := buyerOf(t, l).watcher
 		w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
 		defer w.Handle("handled")()
-		for range 2 {
-			if err := w.resume(t.Context()); err == nil {
-				t.Fatal("resumed without an answer")
-			}
-		}
-		if err := w.resume(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.resumeAll(t.Context())
 		if got, want := slices.Sorted(maps.Keys(w.pending)), []string{"failed", "lacks", "made"}; !slices.Equal(got, want) || left(w) != 2 {
 			t.Errorf("followed are %v, want %v; %d cores are left, want 2", got, want, left(w))
 		}
 	})
+}
+
+// What cannot be listed keeps nothing else from being watched, and what was seen through is not
+// looked at again because of it.
+func TestWhatCanBeListedIsWatchedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vms := &listing{machines: []Machine{{Claim: "general-a", State: Succeeded}}}
+		aks := &listing{errs: 3, machines: []Machine{{Claim: "general-b", State: Creating, AKS: true}}}
+		w := buyerOf(t, NewMixed(vms, aks, false)).watcher
+		vms.machines[0].State = Creating
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		synctest.Wait()
+		if followedOf(w, "general-a") == nil {
+			t.Error("the machine that could be listed is not watched")
+		}
+		time.Sleep(time.Second)
+		w.Forget("general-a")
+		time.Sleep(time.Minute)
+		if followedOf(w, "general-a") != nil || followedOf(w, "general-b") == nil {
+			t.Errorf("after the list is whole, watched are the first: %t, the second: %t; want the second alone",
+				followedOf(w, "general-a") != nil, followedOf(w, "general-b") != nil)
+		}
+		stop()
+		<-done
+	})
+}
+
+// unreadable is a launcher that cannot read the machines of some claims.
+type unreadable struct {
+	listing
+	why map[string]error
+}
+
+func (u *unreadable) Get(ctx context.Context, claim string) (Machine, error) {
+	if err := u.why[claim]; err != nil {
+		return Machine{}, err
+	}
+	return u.listing.Get(ctx, claim)
+}
+
+// A machine that cannot be read is looked at again, whatever becomes of the others meanwhile. One
+// that is not nap's any more draws on the quota and is not watched.
+func TestUnreadableMachineHidesNoOther(t *testing.T) {
+	l := &unreadable{
+		listing{machines: []Machine{{Claim: "general-a", State: Succeeded}}},
+		map[string]error{"general-b": errors.New("forbidden"), "general-c": ErrForeign},
+	}
+	w := buyerOf(t, l).watcher
+	w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
+	for _, claim := range []string{"general-a", "general-b", "general-c"} {
+		w.Follow(Machine{Claim: claim, Size: "Standard_D2s_v5", State: Creating})
+	}
+	w.look(t.Context())
+	if got := slices.Sorted(maps.Keys(w.pending)); !slices.Equal(got, []string{"general-b"}) {
+		t.Errorf("watched are %v, want the one that could not be read", got)
+	}
+	if w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now().Add(time.Hour)); left(w) != 8 {
+		t.Errorf("%d cores are left, want those of the machine that could not be read to be taken", left(w))
+	}
 }
 
 // A machine is followed no longer when it runs. Few are asked for by name; many are listed,

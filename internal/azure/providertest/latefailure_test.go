@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -84,6 +85,36 @@ func TestNodeThatAzureGaveUpIsKept(t *testing.T) {
 				w.deleteAll(t)
 				w.noLeaks(t)
 			}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: 20 * time.Minute} })
+		})
+	}
+}
+
+// One machine that Azure does not show, or shows as another's, hides no failure of another.
+func TestUnreadableMachineHidesNoLateFailure(t *testing.T) {
+	for name, hide := range map[string]func(t *testing.T, w *world){
+		"forbidden": func(t *testing.T, w *world) {
+			w.add(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/read", Resource: "aks-general-aaaaa",
+				Status: http.StatusForbidden, Code: "AuthorizationFailed"})
+		},
+		"without its tags": func(t *testing.T, w *world) {
+			w.send(t, http.MethodPatch, "Microsoft.Compute/virtualMachines/aks-general-aaaaa", `{"tags": {"karpenter.azure.com_cluster": "other"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.add(t, armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.", Resource: "aks-general-ccccc"})
+				if _, err := w.provider.Launch(t.Context(), w.order("general-aaaaa", sizes("Standard_D4s_v5"), onDemand())); err != nil {
+					t.Fatal(err)
+				}
+				hide(t, w)
+				if _, err := w.provider.Launch(t.Context(), w.order("general-ccccc", sizes("Standard_D4s_v5"), onDemand())); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(3 * time.Minute)
+				if kind := w.reported("general-ccccc"); kind != unavailable.OverconstrainedZonal {
+					t.Errorf("after three minutes reported as %q, want %s", kind, unavailable.OverconstrainedZonal)
+				}
+			}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 		})
 	}
 }
