@@ -258,7 +258,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	machines := newMachineList(p.launcher, deps.Now, func(machines []launch.Machine) { count(m.prices, machines) })
 	p.orphans = &collector{
 		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
-		launcher: p.launcher, list: machines, remove: p.Delete,
+		launcher: p.launcher, watcher: watcher, list: machines, remove: p.Delete,
 	}
 	p.windows = &windowReader{config: c, client: cl.maintenance, now: deps.Now, seen: map[string]seenWindow{}}
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}

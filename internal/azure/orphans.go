@@ -30,6 +30,7 @@ type collector struct {
 	vms      vm.Clients
 	aks      *aksmachine.Launcher // nil where there are none to look after
 	launcher launch.Launcher
+	watcher  *launch.Watcher
 	list     *machineList
 	// remove starts the removal of a claim's machine, as Provider.Delete.
 	remove func(ctx context.Context, claim string) error
@@ -121,7 +122,7 @@ func (c *collector) anything(claims map[string]bool, machines []launch.Machine) 
 		return true
 	}
 	return slices.ContainsFunc(machines, func(m launch.Machine) bool {
-		return c.settled(m) && (!claims[m.Claim] || lacks(m))
+		return c.settled(m) && (!claims[m.Claim] || c.lacks(m))
 	})
 }
 
@@ -150,7 +151,7 @@ func (c *collector) adopt(ctx context.Context, claims map[string]bool, machines 
 
 // finish does what a machine lacks that has run for a while.
 func (c *collector) finish(ctx context.Context, m launch.Machine) error {
-	if !lacks(m) {
+	if !c.lacks(m) {
 		return nil
 	}
 	if m.State == launch.Failed {
@@ -158,11 +159,14 @@ func (c *collector) finish(ctx context.Context, m launch.Machine) error {
 			return err // it does not run, which the watcher deals with
 		}
 	}
-	return c.launcher.Finish(ctx, m)
+	return c.watcher.Finish(ctx, m)
 }
 
-// lacks reports whether a machine lacks something that nothing is about to do.
-func lacks(m launch.Machine) bool { return m.Unfinished() && m.State != launch.Creating }
+// lacks reports whether a machine lacks something that nothing is about to do, and that is not
+// forbidden.
+func (c *collector) lacks(m launch.Machine) bool {
+	return m.Unfinished() && m.State != launch.Creating && c.watcher.MayFinish(m.Claim)
+}
 
 // count tells the prices which machines use up what is paid for in advance.
 func count(prices *price.Book, machines []launch.Machine) {

@@ -18,8 +18,14 @@ import (
 // single is a launcher of one machine, which is gone as soon as it is to be deleted.
 type single struct {
 	Launcher
-	machine Machine
-	deleted int
+	machine  Machine
+	deleted  int
+	finished []string
+}
+
+func (s *single) Finish(_ context.Context, m Machine) error {
+	s.finished = append(s.finished, m.Claim)
+	return nil
 }
 
 func (s *single) Get(context.Context, string) (Machine, error) { return s.machine, nil }

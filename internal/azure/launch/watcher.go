@@ -31,8 +31,6 @@ const (
 	// MissingFor is how long Azure must not know a machine that it has accepted, before
 	// it is believed gone: a region's answers can be a moment behind one another.
 	MissingFor = 5 * time.Second
-	// mostFinishPause is the longest pause between tries to finish a machine.
-	mostFinishPause = time.Minute
 	// mostResumePause is the longest pause between tries to list what earlier processes left.
 	mostResumePause = 2 * time.Minute
 	// fewMachines are asked for one by one; more are cheaper to list.
@@ -84,7 +82,8 @@ type Watcher struct {
 	handled  map[string]int       // calls that buy for a claim
 	wake     chan struct{}
 
-	finishers sync.WaitGroup // machines that are being finished
+	finisher *finisher      // of machines that run and lack something
+	workers  sync.WaitGroup // what does not wait for the next look
 }
 
 type followed struct {
@@ -93,13 +92,6 @@ type followed struct {
 	waiter  chan Outcome // nil when no call waits
 	counted bool         // as failed, which may have to be reported more than once
 	missing time.Time    // since when Azure does not know it; zero while it does
-
-	// finishing says that it is being finished, or has been: a look that saw it before may
-	// judge it afterwards. finishAt is when that is tried again, after it failed with
-	// finishPause before; both zero until then. The watcher's mu guards them.
-	finishing   bool
-	finishAt    time.Time
-	finishPause time.Duration
 }
 
 // Reporting is how a watcher makes itself heard.
@@ -114,7 +106,7 @@ type Reporting struct {
 func NewWatcher(launcher Launcher, c *instancetype.Catalog, offerings *unavailable.Offerings, q *quota.Tracker, r Reporting) *Watcher {
 	return &Watcher{
 		launcher: launcher, catalog: c, offerings: offerings, quota: q, metrics: r.Metrics, boots: r.Boots, log: r.Log,
-		pending: map[string]*followed{}, handled: map[string]int{}, wake: make(chan struct{}, 1),
+		pending: map[string]*followed{}, handled: map[string]int{}, wake: make(chan struct{}, 1), finisher: newFinisher(launcher, r.Log),
 	}
 }
 
@@ -171,6 +163,7 @@ func (w *Watcher) Forget(claim string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pending, claim)
+	w.finisher.forget(claim)
 }
 
 func (w *Watcher) poke() {
@@ -213,8 +206,9 @@ func (w *Watcher) Await(ctx context.Context, m Machine, d time.Duration) Outcome
 // Run watches until the context ends. It starts with the machines that an
 // earlier process left unfinished.
 func (w *Watcher) Run(ctx context.Context) {
-	defer w.finishers.Wait()
-	w.finishers.Go(func() { w.resumeAll(ctx) })
+	defer w.finisher.tries.Wait()
+	defer w.workers.Wait()
+	w.workers.Go(func() { w.resumeAll(ctx) })
 	for {
 		if !pause(ctx, w.interval(), w.wake) {
 			return
@@ -286,8 +280,12 @@ func (w *Watcher) interval() time.Duration {
 func (w *Watcher) resume(ctx context.Context, seen map[string]bool) error {
 	machines, err := w.launcher.List(ctx)
 	for _, m := range machines {
-		if (m.State == Creating || m.State == Failed || m.Unfinished()) && !seen[m.Claim] && !w.isHandled(m.Claim) {
+		switch {
+		case seen[m.Claim] || w.isHandled(m.Claim):
+		case m.State == Creating, m.State == Failed:
 			w.Follow(m)
+		case m.State == Succeeded && m.Unfinished():
+			w.finisher.start(ctx, m)
 		}
 		seen[m.Claim] = true
 	}
@@ -391,11 +389,10 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 		}
 		w.conclude(ctx, f, m, Outcome{Done: failure == nil, Failure: failure})
 	case m.State == Succeeded:
-		if m.Unfinished() {
-			w.finish(ctx, f, m)
-			return
+		// What it lacks yet is no part of the launch: it draws on the quota and boots.
+		if w.conclude(ctx, f, m, Outcome{Done: true}) && m.Unfinished() {
+			w.finisher.start(ctx, m)
 		}
-		w.conclude(ctx, f, m, Outcome{Done: true})
 	}
 }
 
@@ -414,45 +411,23 @@ func (w *Watcher) bootFailed(m Machine, failure *unavailable.Failure) bool {
 	return ok
 }
 
-// finish does what a running machine lacks, and concludes its launch then. It does not
-// wait for Azure, which may hold one machine's request back for minutes. What Azure
-// refuses is tried again after pauses that grow.
-func (w *Watcher) finish(ctx context.Context, f *followed, m Machine) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if f.finishing || time.Now().Before(f.finishAt) {
-		return
-	}
-	f.finishing = true
-	w.finishers.Go(func() {
-		err := w.launcher.Finish(ctx, m)
-		w.mu.Lock()
-		if err != nil {
-			f.finishing = false
-			f.finishPause = min(max(2*f.finishPause, oldPoll), mostFinishPause)
-			f.finishAt = time.Now().Add(f.finishPause)
-		}
-		again := f.finishPause
-		w.mu.Unlock()
-		if err != nil {
-			if ctx.Err() == nil {
-				w.log.Warn("finishing a machine failed; trying again", "nodeClaim", m.Claim, "error", err, "in", again.String())
-			}
-			return
-		}
-		w.conclude(ctx, f, m, Outcome{Done: true})
-	})
-}
+// MayFinish reports whether a machine that runs and lacks something is left alone otherwise, and
+// it is not known to be forbidden to give it that.
+func (w *Watcher) MayFinish(claim string) bool { return w.finisher.due(claim) }
 
-// conclude hands the outcome to the call that waits, or acts on it itself.
-func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcome) {
+// Finish tries once to give a machine that runs what it lacks.
+func (w *Watcher) Finish(ctx context.Context, m Machine) error { return w.finisher.now(ctx, m) }
+
+// conclude hands the outcome to the call that waits, or acts on it itself. It reports whether
+// the machine is followed no longer for it.
+func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcome) bool {
 	claim := f.machine.Claim
 	w.mu.Lock()
 	if w.pending[claim] != f || f.waiter == nil && !o.Done && w.handled[claim] > 0 {
 		// Meanwhile it was removed, and perhaps another one asked for in its place; or
 		// the call that has found it does so now.
 		w.mu.Unlock()
-		return
+		return false
 	}
 	if m.Size == "" {
 		m = f.machine
@@ -469,13 +444,13 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 			f.waiter <- o
 		}
 		w.mu.Unlock()
-		return
+		return true
 	}
 	w.mu.Unlock()
 
 	fate, told := w.tell(ctx, m, o.Failure)
 	if !told || fate == Remove && !w.remove(ctx, claim) {
-		return // once more at the next look
+		return false // once more at the next look
 	}
 	switch {
 	case fate == Remove || fate == Keep && o.Failure.Code == goneCode:
@@ -486,6 +461,7 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 		w.quota.Settle(ResourceName(claim)) // until it is gone it draws on the quota
 	}
 	w.drop(claim, f)
+	return true
 }
 
 // drop stops watching a machine, unless another one of its claim is watched by now.

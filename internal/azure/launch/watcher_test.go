@@ -287,8 +287,11 @@ func TestWhatEarlierProcessLeftIsSeenThrough(t *testing.T) {
 		w.quota.Set([]quota.Line{{Name: "f", Limit: 10}}, time.Now())
 		defer w.Handle("handled")()
 		w.resumeAll(t.Context())
-		if got, want := slices.Sorted(maps.Keys(w.pending)), []string{"failed", "lacks", "made"}; !slices.Equal(got, want) || left(w) != 2 {
+		if got, want := slices.Sorted(maps.Keys(w.pending)), []string{"failed", "made"}; !slices.Equal(got, want) || left(w) != 2 {
 			t.Errorf("followed are %v, want %v; %d cores are left, want 2", got, want, left(w))
+		}
+		if w.finisher.tries.Wait(); !slices.Equal(l.finished, []string{"lacks"}) {
+			t.Errorf("finished are %v, want the one that lacks something", l.finished)
 		}
 	})
 }
@@ -442,69 +445,6 @@ func TestWhatAzureSaysDecidesTheLaunch(t *testing.T) {
 		time.Sleep(MissingFor)
 		if w.look(t.Context()); len(f.waiter) == 0 {
 			t.Error("that the machine is not there any more is not told")
-		}
-	})
-}
-
-// finishing is a launcher that takes a while to finish a machine, and fails at first.
-type finishing struct {
-	single
-	takes time.Duration
-	fails int
-	began []time.Duration
-	start time.Time
-}
-
-func (f *finishing) Finish(context.Context, Machine) error {
-	f.began = append(f.began, time.Since(f.start))
-	time.Sleep(f.takes)
-	if f.fails--; f.fails >= 0 {
-		return errors.New("not now")
-	}
-	return nil
-}
-
-// What Azure refuses to put on a machine is tried again after pauses that grow to a minute,
-// and never twice at once. Until it is there the machine is followed.
-func TestMachineIsFinishedAfterGrowingPauses(t *testing.T) {
-	for takes, want := range map[time.Duration][]time.Duration{
-		0:                {0, 5 * time.Second, 15 * time.Second, 35 * time.Second, 75 * time.Second, 135 * time.Second, 195 * time.Second},
-		10 * time.Second: {0, 15 * time.Second, 35 * time.Second, 65 * time.Second, 115 * time.Second, 185 * time.Second, 255 * time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			m := Machine{Claim: "general-a", State: Succeeded, Missing: []string{"cse"}}
-			l := &finishing{single: single{machine: m}, takes: takes, fails: 6, start: time.Now()}
-			w := buyerOf(t, l).watcher
-			w.Follow(m)
-			for range 300 {
-				w.look(t.Context())
-				synctest.Wait()
-				if done := len(l.began) == len(want) && time.Since(l.start) >= want[6]+takes; (followedOf(w, "general-a") == nil) != done {
-					t.Fatalf("after %s, tried at %v: followed %t", time.Since(l.start), l.began, !done)
-				}
-				time.Sleep(time.Second)
-			}
-			if !slices.Equal(l.began, want) {
-				t.Errorf("tried at %v, want %v", l.began, want)
-			}
-		})
-	}
-}
-
-// A look that saw a machine before it was finished does not finish it once more.
-func TestMachineIsNotFinishedTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := Machine{Claim: "general-a", State: Succeeded, Missing: []string{"cse"}}
-		l := &finishing{single: single{machine: m}, start: time.Now()}
-		w := buyerOf(t, l).watcher
-		w.Follow(m)
-		f := followedOf(w, m.Claim)
-		for range 2 {
-			w.judge(t.Context(), f, m, true)
-			synctest.Wait()
-		}
-		if followedOf(w, m.Claim) != nil || len(l.began) != 1 {
-			t.Errorf("followed %t, begun at %v, want it finished once", followedOf(w, m.Claim) != nil, l.began)
 		}
 	})
 }

@@ -386,3 +386,42 @@ func TestAKSMachineBootFailureComesFromItsProvisioningError(t *testing.T) {
 		w.noLeaks(t)
 	}, armtest.Realistic)
 }
+
+// A policy that forbids the extension keeps no machine from counting as launched: it draws on
+// the quota once, and Azure is not asked for the extension for ever.
+func TestPolicyAgainstExtensionLeavesLaunchesDone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.add(t, armsim.Fault{Kind: armsim.FaultError, Operation: extensionWrite, Status: http.StatusForbidden,
+			Code: "RequestDisallowedByPolicy", Message: "Only approved VM extensions"})
+		const machines = 20
+		var claims []string
+		for i := range machines {
+			claims = append(claims, fmt.Sprintf("general-ab%03d", i))
+			if _, err := w.provider.Launch(t.Context(), w.order(claims[i], sizes("Standard_D4s_v5"), onDemand())); err != nil {
+				t.Fatalf("machine %d of %d that the quota has room for: %v", i, machines, err)
+			}
+			if i == machines/2-1 {
+				time.Sleep(25 * time.Minute) // by then Azure counts them
+			}
+		}
+		time.Sleep(25 * time.Minute)
+		before := w.Server.Stats()
+		for range 30 { // an hour
+			if _, err := w.provider.CollectMachines(t.Context(), claimed(claims...)); err != nil {
+				t.Log(err)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		after := w.Server.Stats()
+		if n := after[extensionCall] - before[extensionCall]; n > machines {
+			t.Errorf("in an hour the extension was put %d times, want once a machine at most", n)
+		}
+		const read = "calls Microsoft.Compute/virtualMachines/read"
+		if n := after[read] - before[read]; n > 2*machines {
+			t.Errorf("in an hour machines were read %d times", n)
+		}
+		if len(w.failed) > 0 {
+			t.Errorf("reported as failed: %v", w.failed)
+		}
+	}, armtest.Realistic, func(c *armsim.Config) { c.Quota = map[string]int64{"standardDSv5Family": 80} })
+}
