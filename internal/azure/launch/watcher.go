@@ -92,6 +92,7 @@ type followed struct {
 	waiter  chan Outcome // nil when no call waits
 	counted bool         // as failed, which may have to be reported more than once
 	missing time.Time    // since when Azure does not know it; zero while it does
+	busy    bool         // it is being acted on, which Azure may hold back for minutes
 }
 
 // Reporting is how a watcher makes itself heard.
@@ -297,6 +298,7 @@ func (w *Watcher) resume(ctx context.Context, seen map[string]bool) error {
 func (w *Watcher) look(ctx context.Context) {
 	w.mu.Lock()
 	asked := maps.Clone(w.pending)
+	maps.DeleteFunc(asked, func(_ string, f *followed) bool { return f.busy })
 	w.mu.Unlock()
 	answers := w.fetch(ctx, slices.Collect(maps.Keys(asked)))
 	unread, example := 0, error(nil)
@@ -367,7 +369,6 @@ func (w *Watcher) fetch(ctx context.Context, claims []string) map[string]answer 
 
 // judge decides what has become of one machine.
 func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool) {
-	claim := f.machine.Claim
 	if exists {
 		f.missing = time.Time{}
 	} else if f.missing.IsZero() {
@@ -376,24 +377,45 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 	switch {
 	case !exists && time.Since(f.missing) < MissingFor:
 	case !exists || m.State == Deleting:
-		w.conclude(ctx, f, m, Outcome{Failure: GoneFailure(nil)})
+		w.act(f, func() { w.conclude(ctx, f, m, Outcome{Failure: GoneFailure(nil)}) })
 	case m.State == Failed:
-		failure, err := w.launcher.Failure(ctx, claim)
-		if err != nil {
-			w.log.Warn("reading why a launch failed did not work; trying again", "nodeClaim", claim, "error", err)
-			return
-		}
-		if w.bootFailed(m, failure) {
-			w.metrics.gaveUp(m, failure)
-			failure = nil
-		}
-		w.conclude(ctx, f, m, Outcome{Done: failure == nil, Failure: failure})
+		w.act(f, func() { w.failed(ctx, f, m) })
 	case m.State == Succeeded:
 		// What it lacks yet is no part of the launch: it draws on the quota and boots.
 		if w.conclude(ctx, f, m, Outcome{Done: true}) && m.Unfinished() {
 			w.finisher.start(ctx, m)
 		}
 	}
+}
+
+// act does what one machine takes and no look waits for, once at a time.
+func (w *Watcher) act(f *followed, do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.busy {
+		return
+	}
+	f.busy = true
+	w.workers.Go(func() {
+		do()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f.busy = false
+	})
+}
+
+// failed finds out why a machine failed, and concludes its launch.
+func (w *Watcher) failed(ctx context.Context, f *followed, m Machine) {
+	failure, err := w.launcher.Failure(ctx, m.Claim)
+	if err != nil {
+		w.log.Warn("reading why a launch failed did not work; trying again", "nodeClaim", m.Claim, "error", err)
+		return
+	}
+	if w.bootFailed(m, failure) {
+		w.metrics.gaveUp(m, failure)
+		failure = nil
+	}
+	w.conclude(ctx, f, m, Outcome{Done: failure == nil, Failure: failure})
 }
 
 // bootFailed remembers that an AKS machine was made and its provisioning failed, and
@@ -452,6 +474,9 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 	if !told || fate == Remove && !w.remove(ctx, claim) {
 		return false // once more at the next look
 	}
+	if !w.drop(claim, f) {
+		return false // the quota is that of whatever has come in its place
+	}
 	switch {
 	case fate == Remove || fate == Keep && o.Failure.Code == goneCode:
 		w.quota.Release(ResourceName(claim))
@@ -460,17 +485,19 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 	default:
 		w.quota.Settle(ResourceName(claim)) // until it is gone it draws on the quota
 	}
-	w.drop(claim, f)
 	return true
 }
 
-// drop stops watching a machine, unless another one of its claim is watched by now.
-func (w *Watcher) drop(claim string, f *followed) {
+// drop stops watching a machine; false where it was not watched any more, and perhaps another
+// one of its claim is.
+func (w *Watcher) drop(claim string, f *followed) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pending[claim] == f {
-		delete(w.pending, claim)
+	if w.pending[claim] != f {
+		return false
 	}
+	delete(w.pending, claim)
+	return true
 }
 
 // tell tells the claim's owner of its failed machine; false where that did not work.

@@ -53,7 +53,8 @@ func TestMachineIsGoneWhenItsTimeIsOver(t *testing.T) {
 		w.pending["general-a"] = f
 		w.judge(t.Context(), f, Machine{}, false)
 		time.Sleep(MissingFor)
-		if w.judge(t.Context(), f, Machine{}, false); len(f.waiter) != 1 {
+		w.judge(t.Context(), f, Machine{}, false)
+		if w.workers.Wait(); len(f.waiter) != 1 {
 			t.Fatalf("after %s nothing is told", MissingFor)
 		}
 		if o := <-f.waiter; o.Failure == nil || o.Failure.Code != "MachineGone" {
@@ -87,6 +88,7 @@ func TestAKSMachineOfFailedBootIsKept(t *testing.T) {
 	f := &followed{machine: m, waiter: make(chan Outcome, 1)}
 	b.watcher.pending["general-a"] = f
 	b.watcher.judge(t.Context(), f, m, true)
+	b.watcher.workers.Wait()
 	if o := <-f.waiter; !o.Done || o.Failure != nil {
 		t.Errorf("told %+v, want a launch that is done", o)
 	}
@@ -193,6 +195,57 @@ func TestLateFailureIsToldBeforeItsMachineGoes(t *testing.T) {
 	if n := testutil.ToFloat64(counted); n != 1 {
 		t.Errorf("counted as failed %v times, want once", n)
 	}
+}
+
+// held is a launcher whose deletions and questions Azure holds back.
+type held struct {
+	listing
+	asked, deleted []string
+}
+
+func (h *held) Failure(_ context.Context, claim string) (*unavailable.Failure, error) {
+	h.asked = append(h.asked, claim)
+	time.Sleep(time.Minute)
+	return unavailable.NewFailure("AllocationFailed", "", nil), nil
+}
+
+func (h *held) Delete(_ context.Context, claim string) error {
+	h.deleted = append(h.deleted, claim)
+	time.Sleep(8 * time.Minute)
+	return nil
+}
+
+// A machine that Azure takes long to speak of, or to delete, holds no other one up, and neither
+// is asked for twice meanwhile.
+func TestHeldBackRemovalHoldsNothingElseUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &held{listing: listing{machines: []Machine{{Claim: "general-a", State: Failed}, {Claim: "general-b", State: Creating}}}}
+		w := buyerOf(t, l).watcher
+		w.Follow(l.machines[0])
+		w.Follow(l.machines[1])
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		time.Sleep(30 * time.Second)
+		l.machines[1].State = Succeeded
+		time.Sleep(oldPoll)
+		if synctest.Wait(); followedOf(w, "general-b") != nil {
+			t.Error("the machine that runs waits for the other one's failure")
+		}
+		time.Sleep(5 * time.Minute)
+		l.machines = append(l.machines, Machine{Claim: "general-c", State: Succeeded})
+		w.Follow(l.machines[2])
+		time.Sleep(oldPoll)
+		if synctest.Wait(); followedOf(w, "general-c") != nil {
+			t.Error("the machine that runs waits for the other one's removal")
+		}
+		time.Sleep(5 * time.Minute)
+		if followedOf(w, "general-a") != nil || len(l.asked) != 1 || len(l.deleted) != 1 {
+			t.Errorf("in the end followed %t, asked why %d times, deleted %d times", followedOf(w, "general-a") != nil, len(l.asked), len(l.deleted))
+		}
+		stop()
+		<-done
+	})
 }
 
 // What becomes of a machine that fails late is for its claim's owner to say: one that is a node
@@ -429,6 +482,7 @@ func TestWhatAzureSaysDecidesTheLaunch(t *testing.T) {
 		f := &followed{machine: m, waiter: make(chan Outcome, 1)}
 		w.pending["general-a"] = f
 		w.look(t.Context())
+		w.workers.Wait()
 		var got Outcome
 		if len(f.waiter) > 0 {
 			got = <-f.waiter
@@ -443,7 +497,8 @@ func TestWhatAzureSaysDecidesTheLaunch(t *testing.T) {
 		w.pending["general-a"] = f
 		w.look(t.Context())
 		time.Sleep(MissingFor)
-		if w.look(t.Context()); len(f.waiter) == 0 {
+		w.look(t.Context())
+		if w.workers.Wait(); len(f.waiter) == 0 {
 			t.Error("that the machine is not there any more is not told")
 		}
 	})

@@ -118,3 +118,27 @@ func TestTrap17RetryAfterHoldsForRequestsOfSameKind(t *testing.T) {
 		w.deleteAll(t)
 	})
 }
+
+// Azure holds the removal of one machine back for minutes: the next one gets what it lacks as
+// ever.
+func TestThrottledRemovalHoldsNoOtherLaunchUp(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.add(t, armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.", Resource: "aks-general-ccccc"})
+		w.add(t, armsim.Fault{Kind: armsim.FaultThrottle, Operation: "Microsoft.Compute/virtualMachines/delete", RetryAfter: 8 * time.Minute, Duration: 10 * time.Minute})
+		if _, err := w.provider.Launch(t.Context(), w.order("general-ccccc", sizes("Standard_D4s_v5"), onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(70 * time.Second)
+		if w.reported("general-ccccc") == "" {
+			t.Fatal("the first machine has not failed")
+		}
+		w.buy(t)
+		time.Sleep(time.Minute)
+		if m, err := w.provider.Get(t.Context(), "general-abc12"); err != nil || m.Unfinished() {
+			t.Errorf("a minute after its launch the machine lacks %v, %v", m.Missing, err)
+		}
+		time.Sleep(10 * time.Minute)
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+}
