@@ -116,9 +116,14 @@ func (p *Provider) Update(ctx context.Context, claim string, class *nodeclass.No
 }
 
 // Delete starts the removal of a claim's machine with everything that belongs to
-// it. Call it until it gives launch.ErrNotFound.
+// it. Call it until it gives launch.ErrNotFound. That a machine which is still being made goes
+// by this is no failure of Azure's, and not reported as one.
 func (p *Provider) Delete(ctx context.Context, claim string) error {
+	p.buyer.Watcher().Forget(claim)
 	err := p.launcher.Delete(ctx, claim)
+	if err == nil {
+		p.market.quota.Settle(launch.ResourceName(claim)) // some callers do not ask until it is gone
+	}
 	if errors.Is(err, launch.ErrNotFound) {
 		p.boots.Forget(claim)
 		p.market.quota.Release(launch.ResourceName(claim))

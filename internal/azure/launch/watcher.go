@@ -469,21 +469,25 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 		return true
 	}
 	w.mu.Unlock()
+	return w.failedLate(ctx, f, m, o.Failure)
+}
 
-	fate, told := w.tell(ctx, m, o.Failure)
-	if !told || fate == Remove && !w.remove(ctx, claim) {
+// failedLate acts on a machine that failed after its launch had been reported as accepted.
+func (w *Watcher) failedLate(ctx context.Context, f *followed, m Machine, failure *unavailable.Failure) bool {
+	fate, told := w.tell(ctx, m, failure)
+	if !told || fate == Remove && !w.remove(ctx, m.Claim) {
 		return false // once more at the next look
 	}
-	if !w.drop(claim, f) {
+	if !w.drop(m.Claim, f) {
 		return false // the quota is that of whatever has come in its place
 	}
 	switch {
-	case fate == Remove || fate == Keep && o.Failure.Code == goneCode:
-		w.quota.Release(ResourceName(claim))
+	case fate == Remove || fate == Keep && failure.Code == goneCode:
+		w.quota.Release(ResourceName(m.Claim))
 	case fate == Keep:
 		w.launched(m)
 	default:
-		w.quota.Settle(ResourceName(claim)) // until it is gone it draws on the quota
+		w.quota.Settle(ResourceName(m.Claim)) // until it is gone it draws on the quota
 	}
 	return true
 }

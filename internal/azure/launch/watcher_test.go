@@ -171,7 +171,7 @@ func TestLateFailureIsToldBeforeItsMachineGoes(t *testing.T) {
 	w.OnFailed(func(_ context.Context, claim string, failure *unavailable.Failure) (Fate, error) {
 		told = append(told, claim+" "+failure.Code)
 		if deaf {
-			return Remove, errors.New("nobody there")
+			return Remove, errors.New("no answer")
 		}
 		return Remove, nil
 	})

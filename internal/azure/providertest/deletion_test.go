@@ -1,6 +1,8 @@
 package providertest
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -9,7 +11,9 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
 // forced counts the deletions of virtual machines, and those that do not wait for
@@ -95,4 +99,33 @@ func TestDeleteWithBrokenOperationStatus(t *testing.T) {
 			}, func(c *armsim.Config) { c.Latency.VMDelete.Median = 20 * time.Second })
 		})
 	}
+}
+
+// What nap takes back itself while Azure makes it is no refusal of Azure's: it is reported to no
+// claim, rests no offering, and leaves the quota as it was.
+func TestOwnDeletionIsNoRefusalOfAzure(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for i := range 3 { // so many of a kind in a row rest an offering
+			claim := fmt.Sprintf("general-ab%03d", i)
+			m, err := w.provider.Launch(t.Context(), w.order(claim, sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
+			if err != nil || m.State != launch.Creating {
+				t.Fatalf("machine %d: %+v, %v; want one on its way", i, m, err)
+			}
+			for !errors.Is(err, launch.ErrNotFound) {
+				if err = w.provider.Delete(t.Context(), claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+			}
+		}
+		if len(w.failed) > 0 || len(w.blocked("Standard_D4s_v5")) > 0 {
+			t.Errorf("reported %v, blocked %v, want neither", w.failed, w.blocked("Standard_D4s_v5"))
+		}
+		for _, q := range w.provider.MarketFacts().Quotas {
+			if q.InFlight != 0 {
+				t.Errorf("still on its way: %+v", q)
+			}
+		}
+		w.noLeaks(t)
+	}, armtest.Realistic)
 }
