@@ -272,7 +272,8 @@ func TestAKSMachineDeleteWhenAlreadyGone(t *testing.T) {
 func updateFailed(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		a, err := next.RoundTrip(r)
-		if err != nil || r.Method != http.MethodGet || !strings.Contains(strings.ToLower(r.URL.Path), "/machines") || a.StatusCode != http.StatusOK {
+		if err != nil || a.StatusCode != http.StatusOK || r.Method != http.MethodGet ||
+			!strings.Contains(strings.ToLower(r.URL.Path), "/machines") {
 			return a, err
 		}
 		var answer map[string]any

@@ -102,7 +102,8 @@ func TestUnreadableMachineHidesNoLateFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.add(t, armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.", Resource: "aks-general-ccccc"})
+				w.add(t, armsim.Fault{Kind: armsim.FaultFail, Resource: "aks-general-ccccc",
+					Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."})
 				if _, err := w.provider.Launch(t.Context(), w.order("general-aaaaa", sizes("Standard_D4s_v5"), onDemand())); err != nil {
 					t.Fatal(err)
 				}

@@ -123,8 +123,10 @@ func TestTrap17RetryAfterHoldsForRequestsOfSameKind(t *testing.T) {
 // ever.
 func TestThrottledRemovalHoldsNoOtherLaunchUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.add(t, armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.", Resource: "aks-general-ccccc"})
-		w.add(t, armsim.Fault{Kind: armsim.FaultThrottle, Operation: "Microsoft.Compute/virtualMachines/delete", RetryAfter: 8 * time.Minute, Duration: 10 * time.Minute})
+		w.add(t, armsim.Fault{Kind: armsim.FaultFail, Resource: "aks-general-ccccc",
+			Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."})
+		w.add(t, armsim.Fault{Kind: armsim.FaultThrottle, Operation: "Microsoft.Compute/virtualMachines/delete",
+			RetryAfter: 8 * time.Minute, Duration: 10 * time.Minute})
 		if _, err := w.provider.Launch(t.Context(), w.order("general-ccccc", sizes("Standard_D4s_v5"), onDemand())); err != nil {
 			t.Fatal(err)
 		}
