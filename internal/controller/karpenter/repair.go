@@ -47,6 +47,7 @@ import (
 //   - A reboot is asked for by a condition. Karpenter's controller of reboots carries it out.
 //   - A node that is about to vanish, that was never able to run pods or cannot since its
 //     reboot, or that is of no NodePool is given up at once: nothing is gained by waiting.
+//     Of these the budgets count the first alone.
 //
 // It is drained for as long as the policy and the NodeClaim allow, the shorter of both.
 type repair struct {
@@ -149,15 +150,17 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 	return r.act(ctx, node, claim, match)
 }
 
-// act does what a node that is due needs, as far as the budgets of its NodePool allow it.
+// act does what a node that is due needs, as far as the budgets of its NodePool allow it
+// where they count the node.
 func (r *repair) act(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim, match *repairMatch) (reconcile.Result, error) {
 	again := reconcile.Result{RequeueAfter: repairAgain}
 	pool, err := r.pool(ctx, node, claim)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	initialized := node.Labels[v1.NodeInitializedLabelKey] == "true"
 	reboots := match.action == cloudprovider.RebootNode && !r.reboots.exhausted(claim.UID, r.clock.Now())
-	replaces := !reboots && pool != nil && !match.atOnce() && node.Labels[v1.NodeInitializedLabelKey] == "true"
+	replaces := !reboots && pool != nil && !match.atOnce() && initialized
 	if replaces {
 		err = r.mark(ctx, claim, match, r.dueSince[node.UID])
 	} else {
@@ -166,7 +169,8 @@ func (r *repair) act(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim
 	if err != nil || moved(claim) && (replaces || reboots) {
 		return again, err
 	}
-	if pool != nil && r.allowed(pool) <= 0 {
+	// Budgets count initialized nodes alone, so one that is none needs no room in them.
+	if pool != nil && initialized && r.allowed(pool) <= 0 {
 		r.recorder.Publish(event.RepairBlocked(node, claim, "the budgets of NodePool "+pool.Name)...)
 		return again, nil
 	}
@@ -207,8 +211,8 @@ func (r *repair) pool(ctx context.Context, node *corev1.Node, claim *v1.NodeClai
 
 // due is what makes the node due for repair now, or nil: of several policies one that
 // replaces it before one that reboots it, and then the one with the shortest drain. What a
-// node has said since before its last reboot has lasted since that ended. A positive wait is
-// when to look again.
+// node has said since before it was made, or before its last reboot ended, has lasted since
+// then. A positive wait is when to look again.
 func (r *repair) due(node *corev1.Node, rebooted time.Time) (match *repairMatch, wait time.Duration) {
 	now := r.clock.Now()
 	for _, p := range r.policies {
@@ -217,8 +221,10 @@ func (r *repair) due(node *corev1.Node, rebooted time.Time) (match *repairMatch,
 			continue
 		}
 		since := c.LastTransitionTime.Time
-		if rebooted.After(since) {
-			since = rebooted
+		for _, begun := range []time.Time{node.CreationTimestamp.Time, rebooted} {
+			if begun.After(since) {
+				since = begun
+			}
 		}
 		if left := since.Add(p.TolerationDuration).Sub(now); left > 0 {
 			if wait == 0 || left < wait {

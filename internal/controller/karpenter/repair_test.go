@@ -233,8 +233,8 @@ func TestRepairBoundsTheDrain(t *testing.T) {
 	}
 }
 
-// A node that is about to vanish, that never ran a pod or that has no NodePool is given up at
-// once, within the budgets, and drained for a bounded time.
+// A node that is about to vanish is given up at once, within the budgets; one that never ran
+// a pod or that has no NodePool is so whatever they say. All are drained for a bounded time.
 func TestRepairGivesUpWhatCannotWait(t *testing.T) {
 	h := newRepairFixture(t, []v1.Budget{{Nodes: "1"}}, func(name string, node *corev1.Node, _ *v1.NodeClaim) {
 		if name == "node-3" || name == "node-4" {
@@ -253,7 +253,7 @@ func TestRepairGivesUpWhatCannotWait(t *testing.T) {
 			delete(claim.Labels, v1.NodePoolLabelKey)
 		},
 	} {
-		h := newRepairFixture(t, []v1.Budget{{Nodes: "100%"}}, func(name string, node *corev1.Node, claim *v1.NodeClaim) {
+		h := newRepairFixture(t, []v1.Budget{{Nodes: "0"}}, func(name string, node *corev1.Node, claim *v1.NodeClaim) {
 			if name == "node-3" {
 				silent(node, time.Hour)
 				change(node, claim)
@@ -267,6 +267,46 @@ func TestRepairGivesUpWhatCannotWait(t *testing.T) {
 		end := h.clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
 		if got := h.claimOf("node-3").Annotations[v1.NodeClaimTerminationTimestampAnnotationKey]; got != end {
 			t.Errorf("%s: the drain ends at %q, want %s", name, got, end)
+		}
+	}
+}
+
+// Budgets in percent allow nothing of a NodePool whose first nodes never become able to run
+// pods, and yet these must go.
+func TestRepairOfUninitializedNodesTakesNoBudget(t *testing.T) {
+	h := newRepairFixture(t, []v1.Budget{{Nodes: "10%"}}, func(name string, node *corev1.Node, _ *v1.NodeClaim) {
+		delete(node.Labels, v1.NodeInitializedLabelKey)
+		if name == "node-3" || name == "node-4" {
+			silent(node, time.Hour)
+		}
+	})
+	h.visit()
+	h.clock.Step(secondLook)
+	if marked, givenUp := h.visit(); len(marked) != 0 || len(givenUp) != 2 {
+		t.Errorf("marked are %v, given up %v, want both nodes given up", marked, givenUp)
+	}
+}
+
+// A condition without a date, or with one from before its node, has lasted for as long as
+// the node exists.
+func TestConditionIsNoOlderThanItsNode(t *testing.T) {
+	h := newRepairFixture(t, []v1.Budget{{Nodes: "100%"}}, func(name string, node *corev1.Node, _ *v1.NodeClaim) {
+		if name == "node-3" || name == "node-4" {
+			silent(node, time.Hour)
+			node.CreationTimestamp = metav1.NewTime(time.Date(2026, 3, 2, 11, 55, 0, 0, time.UTC))
+		}
+		if name == "node-4" {
+			node.Status.Conditions[0].LastTransitionTime = metav1.Time{}
+		}
+	})
+	// Five minutes of ten are left when they are seen first.
+	for _, step := range []struct {
+		wait time.Duration
+		want int
+	}{{0, 0}, {secondLook, 0}, {5 * time.Minute, 0}, {secondLook, 2}} {
+		h.clock.Step(step.wait)
+		if marked, _ := h.visit(); len(marked) != step.want {
+			t.Errorf("%s: marked are %v, want %d", h.clock.Now().Format(time.TimeOnly), marked, step.want)
 		}
 	}
 }
