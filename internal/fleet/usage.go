@@ -95,12 +95,15 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 	var out []model.DisruptionPolicy
 	for _, pool := range pools {
 		d := &pool.Disruption
-		policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static}
+		count := cmp.Or(counts[pool.Name], &poolNodes{})
+		policy := model.DisruptionPolicy{
+			Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static, Counted: count.total,
+		}
 		if pool.Static {
 			policy.Count = l.count(pool, nodes)
 		}
 		if d.Allowed != nil {
-			l.evaluate(&policy, d, cmp.Or(counts[pool.Name], &poolNodes{}), now)
+			l.evaluate(&policy, d, count, now)
 		}
 		if d.Frozen.Holds(now) {
 			policy.Frozen, policy.FrozenUntil = d.Frozen.String(), d.Frozen.Until

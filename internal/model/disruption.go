@@ -173,6 +173,9 @@ type DisruptionPolicy struct {
 	// long no pod may have come to or left a node before it is a candidate.
 	Never bool
 	After time.Duration
+	// Counted is how many of its nodes the budgets count: those which run pods, or did before
+	// their reboot.
+	Counted int
 	// Allowed is how many more nodes may be disrupted now for each reason. All
 	// budgets, schedules and nodes already in disruption are taken into account. A
 	// reason without an entry is not limited.

@@ -14,17 +14,11 @@ import (
 )
 
 // reportPools tells NodePools with nodes whose budgets allow no disruption at all for a
-// reason.
+// reason. Nodes which budgets do not count yet are none: of none, 100 percent is 0.
 func (r *reporter) reportPools(p *model.DisruptionProblem, pools map[string]*karpv1.NodePool) {
-	nodes := make([]int, len(p.Policies))
-	for i := range p.Usages {
-		if at := p.Usages[i].Policy; at >= 0 {
-			nodes[at]++
-		}
-	}
 	for i := range p.Policies {
 		policy, pool := &p.Policies[i], pools[p.Policies[i].Pool]
-		if pool == nil || nodes[i] == 0 || policy.Frozen != "" { // a frozen one says so itself
+		if pool == nil || policy.Counted == 0 || policy.Frozen != "" { // a frozen one says so itself
 			continue
 		}
 		for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptDrifted, model.DisruptUnderutilized,

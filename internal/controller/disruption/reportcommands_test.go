@@ -39,6 +39,19 @@ func TestNodePoolIsToldThatItsBudgetBlocks(t *testing.T) {
 	}
 }
 
+// While the first machines of a NodePool are on their way its budgets count no node, and
+// every percentage allows none.
+func TestNodePoolThatScalesFromZeroIsNotToldOfBudgets(t *testing.T) {
+	open := func(np *karpv1.NodePool) { np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}} }
+	starting := machine("a", "D16")[0].(*karpv1.NodeClaim)
+	starting.Status = karpv1.NodeClaimStatus{}
+	w := newWorld(t, nodePool(open), starting)
+	w.pass()
+	if w.recorder.has("DisruptionBlocked general") {
+		t.Errorf("want no event of the NodePool: %q", w.recorder.lines)
+	}
+}
+
 func TestNodesAreToldThatTheyAreCandidates(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
