@@ -170,6 +170,9 @@ type Disruption struct {
 	// moment for a reason, those included that are being disrupted already. Nil
 	// means that there are no budgets.
 	Allowed func(now time.Time, nodes int, reason model.DisruptionReason) int
+	// Ends is when the schedule of a budget which is in force at a moment for a reason ends
+	// next, zero where none does. Nil means that no budget has a schedule.
+	Ends func(now time.Time, reason model.DisruptionReason) time.Time
 	// Unreadable are the budgets that cannot be read, each with its place, its schedule and
 	// what is wrong: Allowed then lets no node go.
 	Unreadable []string

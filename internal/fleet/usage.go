@@ -125,6 +125,15 @@ func (l *nodeLifecycle) evaluate(policy *model.DisruptionPolicy, d *Disruption, 
 	for _, reason := range reasons {
 		policy.Budgeted[reason], policy.Consuming[reason] = d.Allowed(now, count.total, reason), count.consuming(reason)
 		policy.Allowed[reason] = max(0, policy.Budgeted[reason]-policy.Consuming[reason])
+		if d.Ends == nil {
+			continue
+		}
+		if end := d.Ends(now, reason); !end.IsZero() {
+			if policy.BudgetEnds == nil {
+				policy.BudgetEnds = map[model.DisruptionReason]time.Time{}
+			}
+			policy.BudgetEnds[reason] = end
+		}
 	}
 }
 

@@ -124,6 +124,7 @@ func disruption(p *v1.NodePool) fleet.Disruption {
 	out.Allowed = func(now time.Time, nodes int, reason model.DisruptionReason) int {
 		return budgets.MustGetAllowedDisruptions(moment{now: now}, nodes, v1.DisruptionReason(reason))
 	}
+	out.Ends = budgetEnds(d.Budgets)
 	return out
 }
 

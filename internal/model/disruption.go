@@ -187,6 +187,9 @@ type DisruptionPolicy struct {
 	// has an entry in Budgeted: those that are in disruption, and but for repair those
 	// that are not ready.
 	Consuming map[DisruptionReason]int
+	// BudgetEnds is when the schedule of a budget which is in force for a reason ends next,
+	// so that more may be allowed; a reason without such a budget has no entry.
+	BudgetEnds map[DisruptionReason]time.Time
 	// Frozen is until when and why no node may be removed voluntarily, empty while nodes
 	// may be. Allowed is then 0 for all reasons but repair. FrozenUntil is when that ends, zero for
 	// never.

@@ -15,7 +15,8 @@ const (
 	decideEvery = time.Second
 	decideAtAll = 10 * time.Second
 	// While nothing changes and decisions find nothing, each waits twice as long as the one
-	// before, up to idleAtMost. Schedules that begin or end are then seen that late.
+	// before, up to idleAtMost. Budgets whose schedules begin are then seen that late; that they
+	// end is known beforehand.
 	idleAtMost = 2 * time.Minute
 	// After a decision that took long, the next one waits decideShare times as long, so
 	// that deciding takes a bounded part of the time, but no longer than pauseAtMost: what

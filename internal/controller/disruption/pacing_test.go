@@ -1,8 +1,14 @@
 package disruption
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // A decision that took half a minute once stopped all others for five.
@@ -86,5 +92,36 @@ func TestDecisionsBecomeRareWhileNothingChanges(t *testing.T) {
 	p.decided(decision{at: now, took: time.Millisecond, revision: 2, found: true})
 	if got := pause(2); got != decideAtAll {
 		t.Errorf("while there is something to do the next decision is due after %s, want %s", got, decideAtAll)
+	}
+}
+
+// A minute in which the budgets let nodes go is not missed, though nothing has happened for
+// hours, and no decision is made for it before.
+func TestShortWindowOfBudgetsIsSeenOnQuietCluster(t *testing.T) {
+	w := newWorld(t)
+	opens := w.clock.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
+	w.create(nodePool(func(np *karpv1.NodePool) {
+		schedule := fmt.Sprintf("1 %d * * *", opens.Hour())
+		np.Spec.Disruption.Budgets = []karpv1.Budget{
+			{Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: 24*time.Hour - time.Minute}}, {Nodes: "100%"},
+		}
+	}))
+	for _, o := range large()[1:] {
+		w.create(o)
+	}
+	decisions := 0
+	plan := w.loop.decider.plan
+	w.loop.decider.plan = func(p *model.DisruptionProblem) *model.Commands {
+		decisions++
+		return plan(p)
+	}
+	for w.clock.Now().Before(opens) {
+		w.passFor(7 * time.Second)
+	}
+	if len(w.loop.commands.active) > 0 || decisions > 70 {
+		t.Fatalf("before the window there are %d moves, and %d decisions were made", len(w.loop.commands.active), decisions)
+	}
+	if w.pass(); len(w.loop.commands.active) == 0 {
+		t.Errorf("the first pass within the window begins no move")
 	}
 }

@@ -47,9 +47,11 @@ func Keep(n int, reason model.Reason, format string, args ...any) *model.KeptNod
 // nodes to be removed for a reason next to so many that are.
 func KeepByBudget(f *model.DisruptionProblem, n, policy int, reason model.DisruptionReason, removed int) *model.KeptNode {
 	of := &f.Policies[policy]
-	return Keep(n, model.ReasonPoolBudget,
+	why := Keep(n, model.ReasonPoolBudget,
 		"The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
 		of.Pool, Plural(max(0, of.Allowed[reason]), "more node"), reason, f.Problem.Nodes[n].Name, removed)
+	why.Until = of.BudgetEnds[reason]
+	return why
 }
 
 // DoesNotPay is the reason to keep node n, the first of these nodes, when removing
