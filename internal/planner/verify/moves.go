@@ -160,8 +160,11 @@ func (c *moveChecker) reason(mv *model.Command, n int) {
 		}
 		return
 	}
-	if !t.Ready || t.Nominated || t.DoNotDisrupt {
-		c.report("candidate", "%s is held: ready %v, nominated %v, do-not-disrupt %v", name, t.Ready, t.Nominated, t.DoNotDisrupt)
+	if t.Nominated || t.DoNotDisrupt {
+		c.report("candidate", "%s is held: nominated %v, do-not-disrupt %v", name, t.Nominated, t.DoNotDisrupt)
+	}
+	if pods := movable(t); !t.Ready && mv.Reason != model.DisruptDrifted && pods > 0 {
+		c.report("ready", "%s is consolidated with %d pods, and its kubelet does not report", name, pods)
 	}
 	if (mv.Reason == model.DisruptEmpty || mv.Reason == model.DisruptUnderutilized) && c.f.ConsolidateFrom.After(c.f.Now) {
 		c.report("window", "%s is consolidated outside the maintenance window", c.f.Problem.Nodes[n].Name)
@@ -169,6 +172,15 @@ func (c *moveChecker) reason(mv *model.Command, n int) {
 	if mv.Reason == model.DisruptDrifted && t.Drift == "" {
 		c.report("drift", "%s has not drifted", name)
 	}
+}
+
+// movable counts the pods of a node which need another.
+func movable(t *model.NodeUsage) int {
+	pods := 0
+	for _, cp := range t.Pods {
+		pods += len(cp.Pods)
+	}
+	return pods
 }
 
 // pods: no pod on the node may refuse, those of DaemonSets included.

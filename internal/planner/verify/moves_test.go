@@ -52,3 +52,35 @@ func TestCheckMovesCountsEvictionsOfDaemonPods(t *testing.T) {
 		}
 	}
 }
+
+// A node whose kubelet does not report may go when it has no pods, or because it has drifted.
+func TestCheckMovesOfNodesThatDoNotReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason model.DisruptionReason
+		pods   int
+		want   string
+	}{
+		"empty":                                 {model.DisruptEmpty, 0, ""},
+		"drifted":                               {model.DisruptDrifted, 1, ""},
+		"empty but for pods which cost nothing": {model.DisruptEmpty, 1, "a is consolidated with 1 pods"},
+		"underutilized":                         {model.DisruptUnderutilized, 1, "a is consolidated with 1 pods"},
+	} {
+		ref := model.PodRef{Namespace: "default", Name: "web"}
+		f := &model.DisruptionProblem{
+			Problem:  &model.Problem{Axes: model.NewAxes()},
+			Policies: []model.DisruptionPolicy{{Pool: "general", Consolidation: model.WhenEmptyOrUnderutilized}},
+			Usages:   []model.NodeUsage{{Initialized: true, Drift: "NodePoolDrifted"}},
+		}
+		f.Problem.Nodes = []model.Node{{Name: "a", Pool: "general", State: model.NodeReady, Price: 10}}
+		if c.pods > 0 {
+			f.Movable = []model.MovableClass{{PodClass: model.PodClass{Owner: "web", Pods: []model.PodRef{ref}}}}
+			f.Usages[0].Pods = []model.ClassPods{{Class: 0, Pods: []int{0}}}
+		}
+		moves := &model.Commands{Before: 10, Commands: []model.Command{{Reason: c.reason, Nodes: []int{0}, Saving: 10, DisruptionCost: 1}}}
+		found := slices.DeleteFunc(CheckMoves(f, moves), func(v Violation) bool { return v.Rule != "ready" })
+		if c.want == "" && len(found) == 0 || c.want != "" && len(found) == 1 && strings.Contains(found[0].String(), c.want) {
+			continue
+		}
+		t.Errorf("%s: found %v, want %q", name, found, c.want)
+	}
+}

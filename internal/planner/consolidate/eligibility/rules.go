@@ -1,6 +1,7 @@
 package eligibility
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -94,7 +95,7 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 		return compiled.Keep(n, model.ReasonNoPool, "%s belongs to no NodePool and is not nap's to remove.", name)
 	}
 	policy := &r.p.Input.Policies[t.Policy]
-	if why := r.Node(n); why != nil {
+	if why := cmp.Or(r.silent(n), r.Node(n)); why != nil {
 		return why
 	}
 	if policy.Static {
@@ -138,18 +139,25 @@ func (r Rules) Frozen(n int) *model.KeptNode {
 	return why
 }
 
-// Node is what speaks against disrupting a node, its pods aside; nil when nothing does.
-// Repair asks less, see [Rules.Repair].
-func (r Rules) Node(n int) *model.KeptNode {
-	t, name := &r.p.Input.Usages[n], r.p.NodeName(n)
-	if t.Initialized && !t.Ready && !t.Disrupting && r.p.Planning.Nodes[n].State == model.NodeReady {
-		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", name)
+// silent keeps a node whose kubelet does not report from consolidation while it has pods:
+// whether they run, and whether the node comes back with them, is not known.
+func (r Rules) silent(n int) *model.KeptNode {
+	t := &r.p.Input.Usages[n]
+	if !t.Initialized || t.Ready || t.Disrupting || r.p.Planning.Nodes[n].State != model.NodeReady || r.p.Nodes[n].Evictions == 0 {
+		return nil
 	}
+	return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", r.p.NodeName(n))
+}
+
+// Node is what speaks against disrupting a node, its pods aside; nil when nothing does. That
+// its kubelet does not report does not: such a node is worth less than others. Repair asks
+// less, see [Rules.Repair].
+func (r Rules) Node(n int) *model.KeptNode {
 	if why := r.Repair(n); why != nil {
 		return why
 	}
-	if t.DoNotDisrupt {
-		return compiled.Keep(n, model.ReasonNodeHeld, "%s carries the annotation karpenter.sh/do-not-disrupt.", name)
+	if r.p.Input.Usages[n].DoNotDisrupt {
+		return compiled.Keep(n, model.ReasonNodeHeld, "%s carries the annotation karpenter.sh/do-not-disrupt.", r.p.NodeName(n))
 	}
 	return nil
 }
