@@ -120,7 +120,7 @@ func (f *finisher) forget(claim string) {
 // forbidden reports whether every refusal in an error is that of a policy or a role, which
 // holds until a person changes it.
 func forbidden(err error) bool {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each error by itself
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range several.Unwrap() {
 			if !forbidden(e) {
 				return false
