@@ -3,6 +3,7 @@ package nodechoice
 import (
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
@@ -23,6 +24,11 @@ type hostRules struct {
 	exact bool
 	// next is the next id of a conflict.
 	next int32
+	// excluded are the groups of more than two that never share a node: where many terms keep
+	// the same demands apart, that is one conflict.
+	excluded bitset.Interned
+	// groupsExcluded is how many there are.
+	groupsExcluded int
 }
 
 // group is a number of demands or classes of which a new node holds at most so many pods.
@@ -171,6 +177,16 @@ func (h *hostRules) limit(i, n int) {
 
 // exclude keeps members from sharing a node.
 func (h *hostRules) exclude(members []int) {
+	if len(members) > 2 {
+		set := bitset.New(len(h.perNode))
+		for _, i := range members {
+			set.Add(i)
+		}
+		if known := h.groupsExcluded; h.excluded.Intern(set) < known {
+			return
+		}
+		h.groupsExcluded++
+	}
 	for _, i := range members {
 		h.conflicts[i] = append(h.conflicts[i], h.next)
 	}

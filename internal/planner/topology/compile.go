@@ -46,7 +46,7 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 		adds, _ := l.find(&p.Shapes[i])
 		shapes[i] = c.kinds.countedAs(adds)
 	}
-	c.kinds.bind()
+	c.kinds.bind(l.twins)
 	c.t.running = c.count(shapes)
 	return c.t
 }
@@ -61,7 +61,7 @@ func (c *compiler) link(class int, l *linker) {
 		c.added[at] = class + 1
 	}
 	var inverse []AntiAffinity
-	byHost := repelled[:0]
+	byHost := repelled[:0] // without twins
 	for _, at := range repelled {
 		if c.t.counters[at].pairwise() {
 			byHost = append(byHost, at)

@@ -68,7 +68,7 @@ func (c *compiler) twin(of *counter) (int, bool) {
 }
 
 // find returns the counters that count pods of a shape, and the inverse ones whose term
-// selects them. Terms of the shape itself that have no counter yet get one; only pods
+// selects them, but for pairwise twins: their twins are among the former. Terms of the shape itself that have no counter yet get one; only pods
 // that are not valid have such terms, so that no other shape needs to know.
 func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 	l.candidates, l.inverse = append(l.candidates[:0], l.rest...), l.inverse[:0]
@@ -91,7 +91,7 @@ func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 			continue
 		}
 		l.cells = append(l.cells, i)
-		if twin, ok := l.twins[i]; ok {
+		if twin, ok := l.twins[i]; ok && !l.c.t.counters[twin].pairwise() {
 			l.inverse = append(l.inverse, twin)
 		}
 	}

@@ -84,7 +84,8 @@ type kinds struct {
 	byCounters map[string]int32
 	// carrying lists, by inverse pairwise counter, the kinds that it counts.
 	carrying map[int][]int32
-	// repelled lists, by class, the inverse pairwise counters whose term selects its pods.
+	// repelled lists, by class, the inverse pairwise counters whose term selects its pods, but
+	// for those whose twin counts them.
 	repelled [][]int
 	// id is storage for the text that is looked up.
 	id []byte
@@ -147,16 +148,25 @@ func (k *kinds) kind(adds []int) int32 {
 // most is how many kinds there may be.
 func (k *kinds) most() int { return len(k.t.space.Problem.Classes) + len(k.t.space.Problem.Shapes) }
 
-// bind gives rules their sets of kinds, when all kinds are known.
-func (k *kinds) bind() {
+// bind gives rules their sets of kinds, when all kinds are known. Twins are inverse counters
+// by those of the same terms that are not.
+func (k *kinds) bind(twins map[int]int) {
 	for class, levels := range k.t.rules {
 		var repelling bitset.Set
-		for _, at := range k.repelled[class] {
-			for _, kind := range k.carrying[at] {
+		add := func(carriers []int32) {
+			for _, kind := range carriers {
 				if repelling == nil {
 					repelling = bitset.New(k.most())
 				}
 				repelling.Add(int(kind))
+			}
+		}
+		for _, at := range k.repelled[class] {
+			add(k.carrying[at])
+		}
+		for _, at := range k.t.adds[class] {
+			if twin, ok := twins[at]; ok {
+				add(k.carrying[twin]) // none where it is not pairwise
 			}
 		}
 		for l := range levels {
