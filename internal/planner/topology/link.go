@@ -68,8 +68,9 @@ func (c *compiler) twin(of *counter) (int, bool) {
 }
 
 // find returns the counters that count pods of a shape, and the inverse ones whose term
-// selects them, but for pairwise twins: their twins are among the former. Terms of the shape itself that have no counter yet get one; only pods
-// that are not valid have such terms, so that no other shape needs to know.
+// selects them, but for pairwise twins: their twins are among the former. Terms of the shape
+// itself that have no counter yet get one; only pods that are not valid have such terms, so
+// that no other shape needs to know.
 func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 	l.candidates, l.inverse = append(l.candidates[:0], l.rest...), l.inverse[:0]
 	for k, v := range shape.Labels { // sorted below
