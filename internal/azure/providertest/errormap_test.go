@@ -92,6 +92,8 @@ func TestErrorMap(t *testing.T) {
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.OtherQuota, all(d4, od, everywhere), nil, 10 * time.Minute},
 		{"async ZonalAllocationFailed", armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
+		{"AnotherOperationInProgress", refusal("Microsoft.Compute/virtualMachines/write", 409, "AnotherOperationInProgress"),
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.ClusterBusy, nil, nil, 0},
 		{"InsufficientSubnetSize", refusal("Microsoft.Network/networkInterfaces/write", 400, "InsufficientSubnetSize"),
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SubnetFull, nil, nil, 0},
 	}
