@@ -149,12 +149,8 @@ func (c *collector) adoptNICs(ctx context.Context, claims map[string]bool, loose
 }
 
 func hasTag(tags map[string]*string) bool {
-	for key := range tags {
-		if strings.EqualFold(key, launch.TagCluster) {
-			return true
-		}
-	}
-	return false
+	_, has := launch.Values(tags)[launch.TagCluster]
+	return has
 }
 
 func withTag(tags map[string]*string, cluster string) map[string]*string {

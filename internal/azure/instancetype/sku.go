@@ -129,9 +129,7 @@ func (s *SKU) applyRestrictions(restrictions []*armcompute.ResourceSKURestrictio
 // HoldsOSDisk reports whether an operating system disk fits into the size's local space.
 // It is then ephemeral and costs nothing. What Azure calls diskSizeGB are GiB: of a disk of
 // 30 it says that it requires 32212254720 bytes.
-func (s *SKU) HoldsOSDisk(gib int64) bool {
-	return s.EphemeralDisk.Bytes > 0 && s.EphemeralDisk.Bytes >= gib<<30
-}
+func (s *SKU) HoldsOSDisk(gib int64) bool { return s.EphemeralDisk.Bytes >= gib<<30 }
 
 // ephemeralDisk picks the local space for an ephemeral operating system disk:
 // NVMe first, then the cache, then the temporary disk.

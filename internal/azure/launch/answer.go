@@ -2,7 +2,6 @@ package launch
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -31,23 +30,9 @@ func Value[T any](p *T) T {
 func Values(m map[string]*string) map[string]string {
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[ownName(k)] = Value(v)
+		out[TagName(k)] = Value(v)
 	}
 	return out
-}
-
-// OwnTag is the value of one of nap's tags, empty where there is none. Azure does not tell
-// upper case from lower case in names of tags, and whatever writes tags may change it.
-func OwnTag(tags map[string]string, name string) string {
-	if value, ok := tags[name]; ok {
-		return value
-	}
-	for key, value := range tags {
-		if strings.EqualFold(key, name) {
-			return value
-		}
-	}
-	return ""
 }
 
 // goneCode is the code of a machine which is not there any more; Azure has none for it.

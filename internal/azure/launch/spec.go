@@ -119,8 +119,8 @@ type Launcher interface {
 	Start(ctx context.Context, spec NodeSpec) (Machine, error)
 	// Finish does what is left once the machine runs.
 	Finish(ctx context.Context, m Machine) error
-	// Get and List see machines of this cluster alone; Get gives ErrNotFound. What List gives
-	// beside an error is there, and not all.
+	// Get and List see machines of this cluster alone; Get gives ErrNotFound. With an
+	// error, List gives the machines that it could read.
 	Get(ctx context.Context, claim string) (Machine, error)
 	// Find reads the machine behind a node's provider id; ErrForeign when the id is
 	// not that of a machine of this launcher's.

@@ -31,8 +31,10 @@ var ErrTags = errors.New("the tags cannot be put on Azure's resources")
 // ownTags are nap's: by them it finds its machines again.
 func ownTags() []string { return []string{TagCluster, TagPool, TagClaim, tagBilling} }
 
-// ownName is the name of nap's tag of this name, in whatever case; other names are theirs.
-func ownName(name string) string {
+// TagName is the name by which nap knows a tag that Azure answers with. Azure does not tell
+// upper case from lower case in names of tags, and whatever writes tags may change it: nap's
+// own have the names above, and all others those that they have.
+func TagName(name string) string {
 	for _, own := range ownTags() {
 		if strings.EqualFold(name, own) {
 			return own

@@ -388,7 +388,8 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 	}
 }
 
-// act does what one machine takes and no look waits for, once at a time.
+// act does something about one machine that may take long, beside the looks: they skip the
+// machine until it is done.
 func (w *Watcher) act(f *followed, do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -433,15 +434,15 @@ func (w *Watcher) bootFailed(m Machine, failure *unavailable.Failure) bool {
 	return ok
 }
 
-// MayFinish reports whether a machine that runs and lacks something is left alone otherwise, and
-// it is not known to be forbidden to give it that.
+// MayFinish reports whether the claim's machine may be given what it lacks: nothing else does so
+// now, and Azure is not known to forbid it.
 func (w *Watcher) MayFinish(claim string) bool { return w.finisher.due(claim) }
 
 // Finish tries once to give a machine that runs what it lacks.
 func (w *Watcher) Finish(ctx context.Context, m Machine) error { return w.finisher.now(ctx, m) }
 
 // conclude hands the outcome to the call that waits, or acts on it itself. It reports whether
-// the machine is followed no longer for it.
+// that ends the watch of the machine.
 func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcome) bool {
 	claim := f.machine.Claim
 	w.mu.Lock()

@@ -182,8 +182,8 @@ func (t *Tracker) due() bool {
 	defer t.mu.Unlock()
 	now := t.now()
 	age, short := now.Sub(t.asked), !t.refused.IsZero() && now.Sub(t.refused) < shortFor
-	counted := !t.freed.IsZero() && t.fetched.Sub(t.freed) < usageLag && now.Sub(t.freed) < shortFor
-	return age >= refreshEvery || (short || counted) && age >= refreshSoon
+	behind := !t.freed.IsZero() && t.fetched.Sub(t.freed) < usageLag && now.Sub(t.freed) < shortFor
+	return age >= refreshEvery || (short || behind) && age >= refreshSoon
 }
 
 // drop forgets a reservation. The caller holds mu.

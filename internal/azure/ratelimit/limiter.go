@@ -299,12 +299,8 @@ func (l *Limiter) answered(w *waiter, answer *http.Response) {
 
 // exhausted reports whether Resource Manager says that it grants no more requests of a kind.
 func exhausted(h http.Header) bool {
-	for _, class := range []string{"reads", "writes", "deletes"} {
-		if h.Get(headerSubscription+class) == "0" {
-			return true
-		}
-	}
-	return false
+	left := remaining(h)
+	return slices.ContainsFunc(managerClasses(), func(class string) bool { n, said := left[class]; return said && n == 0 })
 }
 
 // blames decides whether a refusal speaks of this bucket of the request. Azure
@@ -313,7 +309,7 @@ func exhausted(h http.Header) bool {
 // published limits has a bucket for each kind of request, so that its refusal holds no
 // request to others.
 func (l *Limiter) blames(w *waiter, b *bucket, manager bool) bool {
-	isManager := b.limit.Class == "reads" || b.limit.Class == "writes" || b.limit.Class == "deletes"
+	isManager := slices.Contains(managerClasses(), b.limit.Class)
 	if manager || len(w.buckets) == 1 {
 		return isManager
 	}
@@ -345,7 +341,7 @@ var window = regexp.MustCompile(`[0-9]+(Min|Sec|Hour)$`)
 // windows of one class the tightest counts.
 func remaining(h http.Header) map[string]float64 {
 	out := map[string]float64{}
-	for _, class := range []string{"reads", "writes", "deletes"} {
+	for _, class := range managerClasses() {
 		if n, err := strconv.ParseFloat(h.Get(headerSubscription+class), 64); err == nil && n >= 0 {
 			out[class] = n
 		}

@@ -42,6 +42,9 @@ func Published() []Limit {
 	}
 }
 
+// managerClasses are those of Resource Manager itself.
+func managerClasses() []string { return []string{"reads", "writes", "deletes"} }
+
 // classes are Resource Manager's class of a request and its provider's, which is
 // empty where none is published.
 func classes(method, path string) (manager, provider string) {

@@ -29,7 +29,8 @@ func (r *reservations) left(in *fleet.Input, all iter.Seq[*fleet.Pod]) map[sameK
 	}
 	var bound []*fleet.Pod
 	for pod := range all {
-		if claim, held := r.claims[pod.UID]; held && pod.Node != "" && len(pod.Claims) == 0 && claims[pod.Node] != claim {
+		on := claims[pod.Node]
+		if claim, held := r.claims[pod.UID]; held && on != "" && on != claim && len(pod.Claims) == 0 {
 			bound = append(bound, pod)
 		}
 	}

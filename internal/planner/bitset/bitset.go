@@ -214,5 +214,8 @@ func (t *Interned) Intern(set Set) int {
 	return i
 }
 
+// Len is how many different sets have a number.
+func (t *Interned) Len() int { return len(t.sets) }
+
 // Set returns the set with a number given by Intern. It is shared: do not change it.
 func (t *Interned) Set(number int) Set { return t.sets[number] }

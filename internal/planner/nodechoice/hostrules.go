@@ -27,8 +27,6 @@ type hostRules struct {
 	// excluded are the groups of more than two that never share a node: where many terms keep
 	// the same demands apart, that is one conflict.
 	excluded bitset.Interned
-	// groupsExcluded is how many there are.
-	groupsExcluded int
 }
 
 // group is a number of demands or classes of which a new node holds at most so many pods.
@@ -182,10 +180,9 @@ func (h *hostRules) exclude(members []int) {
 		for _, i := range members {
 			set.Add(i)
 		}
-		if known := h.groupsExcluded; h.excluded.Intern(set) < known {
+		if known := h.excluded.Len(); h.excluded.Intern(set) < known {
 			return
 		}
-		h.groupsExcluded++
 	}
 	for _, i := range members {
 		h.conflicts[i] = append(h.conflicts[i], h.next)

@@ -57,12 +57,28 @@ type properties struct {
 	ETag            string                               `json:"eTag,omitempty"` // AKS says it, and is never told
 }
 
+// tags are read under the names by which nap knows them ([launch.TagName]).
+type tags map[string]string
+
+// UnmarshalJSON reads an object of texts.
+func (t *tags) UnmarshalJSON(text []byte) error {
+	var as map[string]string
+	if err := json.Unmarshal(text, &as); err != nil {
+		return err
+	}
+	*t = make(tags, len(as))
+	for name, value := range as {
+		(*t)[launch.TagName(name)] = value
+	}
+	return nil
+}
+
 // described is what nap reads of every machine every two minutes.
 type described struct {
-	NodeImageVersion string            `json:"nodeImageVersion,omitempty"`
-	Priority         string            `json:"priority,omitempty"`
-	Tags             map[string]string `json:"tags,omitempty"`
-	Hardware         hardware          `json:"hardware"`
+	NodeImageVersion string   `json:"nodeImageVersion,omitempty"`
+	Priority         string   `json:"priority,omitempty"`
+	Tags             tags     `json:"tags,omitempty"`
+	Hardware         hardware `json:"hardware"`
 
 	// The rest is what AKS says, never what it is told.
 	ResourceID        string         `json:"resourceId,omitempty"`

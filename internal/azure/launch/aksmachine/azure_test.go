@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -319,5 +320,17 @@ func TestMachineIsWhatAKSSaysOfIt(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v %s", err, diff)
 		}
+	}
+}
+
+// Azure may answer with names of tags in another case: nap's own are read as nap's, so that
+// the machine is listed, and its tags are not written again and again.
+func TestTagsAreReadInAnyCase(t *testing.T) {
+	var p described
+	if err := json.Unmarshal([]byte(`{"tags": {"Karpenter.azure.com_Cluster": "c", "Team": "web"}}`), &p); err != nil {
+		t.Fatal(err)
+	}
+	if want := (tags{launch.TagCluster: "c", "Team": "web"}); !maps.Equal(p.Tags, want) {
+		t.Errorf("got %v, want %v", p.Tags, want)
 	}
 }

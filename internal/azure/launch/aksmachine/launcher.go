@@ -199,12 +199,12 @@ func (a *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
 
 // describe reads an AKS machine; false when it is not nap's.
 func (a *Launcher) describe(zones []string, p *described) (launch.Machine, bool) {
-	claim := launch.OwnTag(p.Tags, launch.TagClaim)
-	if claim == "" || launch.OwnTag(p.Tags, launch.TagCluster) != a.config.ClusterName {
+	claim := p.Tags[launch.TagClaim]
+	if claim == "" || p.Tags[launch.TagCluster] != a.config.ClusterName {
 		return launch.Machine{}, false
 	}
 	m := launch.Machine{
-		Claim: claim, Pool: launch.OwnTag(p.Tags, launch.TagPool), ProviderID: launch.ProviderIDOf(p.ResourceID),
+		Claim: claim, Pool: p.Tags[launch.TagPool], ProviderID: launch.ProviderIDOf(p.ResourceID),
 		Size: p.Hardware.VMSize, AKS: true,
 		CapacityType: model.OnDemand, State: launch.StateOf(p.ProvisioningState), Tags: p.Tags, ImageID: a.galleries.ID(p.NodeImageVersion),
 	}

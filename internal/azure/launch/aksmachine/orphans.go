@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
@@ -39,7 +38,7 @@ func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
 		if !a.orphaned(&all[i]) {
 			continue
 		}
-		o := Orphan{Name: all[i].Name, Claim: launch.OwnTag(p.Tags, launch.TagClaim)}
+		o := Orphan{Name: all[i].Name, Claim: p.Tags[launch.TagClaim]}
 		if p.Status != nil {
 			o.Created = p.Status.CreationTimestamp
 		}
@@ -52,7 +51,7 @@ func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
 // like one of nap's.
 func (a *Launcher) orphaned(m *machine) bool {
 	p := &m.Properties
-	cluster, claim := launch.OwnTag(p.Tags, launch.TagCluster), launch.OwnTag(p.Tags, launch.TagClaim)
+	cluster, claim := p.Tags[launch.TagCluster], p.Tags[launch.TagClaim]
 	if cluster != "" && claim != "" || cluster != "" && cluster != a.config.ClusterName {
 		return false
 	}
@@ -71,9 +70,6 @@ func (a *Launcher) Adopt(ctx context.Context, o Orphan, claim string) error {
 		if tags == nil {
 			tags = map[string]string{}
 		}
-		maps.DeleteFunc(tags, func(name, _ string) bool { // in another case they would be there twice
-			return strings.EqualFold(name, launch.TagCluster) || strings.EqualFold(name, launch.TagPool)
-		})
 		tags[launch.TagCluster], tags[launch.TagClaim] = a.config.ClusterName, claim
 		if pool := m.Properties.Kubernetes.NodeLabels[labelPool]; pool != "" {
 			tags[launch.TagPool] = pool

@@ -149,9 +149,9 @@ func (r Rules) silent(n int) *model.KeptNode {
 	return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", r.p.NodeName(n))
 }
 
-// Node is what speaks against disrupting a node, its pods aside; nil when nothing does. That
-// its kubelet does not report does not: such a node is worth less than others. Repair asks
-// less, see [Rules.Repair].
+// Node is what speaks against disrupting a node, its pods aside; nil when nothing does. A
+// kubelet that does not report is no reason to keep its node. Repair asks less, see
+// [Rules.Repair].
 func (r Rules) Node(n int) *model.KeptNode {
 	if why := r.Repair(n); why != nil {
 		return why
