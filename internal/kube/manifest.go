@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -129,12 +130,14 @@ func (d *decoder) typed(apiVersion, kind string) client.Object {
 	return &unstructured.Unstructured{}
 }
 
-// decoder remembers what documents of one stream need of each other.
+// decoder decodes the documents of one stream, several at the same time.
 type decoder struct {
-	// generated counts the names made of each metadata.generateName.
+	// generated counts the names made of each metadata.generateName. One goroutine uses it.
 	generated map[string]int
 	// kinds is what the function of this name returns.
 	kinds map[string]func() client.Object
+	// right has the kinds, as metav1.TypeMeta, that have been found right.
+	right sync.Map
 }
 
 // head is what all objects have in common.
@@ -148,7 +151,8 @@ type head struct {
 }
 
 // decode reads a document or an item of a list. Items of a list of one kind, such
-// as PodList, may leave out what they are, which is then as given.
+// as PodList, may leave out what they are, which is then as given. Objects whose names the API
+// server generates have none yet.
 func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Manifest, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" || string(text) == "{}" {
 		return nil, nil
@@ -160,7 +164,7 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 	if h.Kind == "" && h.APIVersion == "" {
 		h.TypeMeta = listed
 	}
-	if err := h.check(d.kinds); err != nil {
+	if err := d.check(&h); err != nil {
 		return nil, h.unread(where, raw, err)
 	}
 	if h.Kind == "List" || h.Items != nil {
@@ -182,10 +186,7 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
 	generated := o.GetName() == "" && o.GetGenerateName() != ""
-	if generated {
-		o.SetName(d.generate(o))
-	}
-	if o.GetName() == "" {
+	if o.GetName() == "" && !generated {
 		return nil, h.unread(where, raw, fmt.Errorf("%s: metadata.name is missing", h.Kind))
 	}
 	m := Manifest{Source: where, Object: o, Generated: generated, Text: h.text(raw)}
@@ -229,11 +230,28 @@ func (d *decoder) decodeItems(list *head, where string) ([]Manifest, error) {
 	return out, errors.Join(problems...)
 }
 
-// generate makes a name as the API server would, but the same each time.
-func (d *decoder) generate(o client.Object) string {
-	key := objectName(o) + o.GetGenerateName()
-	d.generated[key]++
-	return fmt.Sprint(o.GetGenerateName(), d.generated[key])
+// name makes the names that objects leave to the API server, but the same each time.
+func (d *decoder) name(decoded []Manifest) {
+	for i := range decoded {
+		if o := decoded[i].Object; decoded[i].Generated {
+			key := objectName(o) + o.GetGenerateName()
+			d.generated[key]++
+			o.SetName(fmt.Sprint(o.GetGenerateName(), d.generated[key]))
+		}
+	}
+}
+
+// check says what keeps a document from being an object that can be read. It looks once at
+// kinds that are right: most documents of a stream have one of few.
+func (d *decoder) check(h *head) error {
+	if _, known := d.right.Load(h.TypeMeta); known {
+		return nil
+	}
+	if err := h.check(d.kinds); err != nil {
+		return err
+	}
+	d.right.Store(h.TypeMeta, nil)
+	return nil
 }
 
 // convertHint is the command that writes objects of older versions as today's, for the
