@@ -124,6 +124,7 @@ type sharedTypes struct {
 func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass, shared *sharedTypes) ([]entry, []Exclusion) {
 	var entries []entry
 	var excluded []Exclusion
+	axes := Axes()
 	for i := range skus {
 		if reason := exclude(&skus[i], class); reason != "" {
 			excluded = append(excluded, Exclusion{skus[i].Name, reason})
@@ -133,7 +134,7 @@ func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass, shared *
 			shared.types[i] = instanceType(&skus[i], region, shared)
 		}
 		e := entry{sku: &skus[i], kind: shared.types[i]}
-		e.kind.Capacity = capacity(&skus[i], class.OSDiskSizeGB, maxPodsOf(class, region), region)
+		e.kind.Capacity = capacity(&skus[i], class.OSDiskSizeGB, maxPodsOf(class, region), region, axes)
 		e.kind.Overhead = overheadOf(&skus[i], e.kind.Capacity)
 		if !skus[i].HoldsOSDisk(class.OSDiskSizeGB) {
 			e.managedDiskGiB = class.OSDiskSizeGB

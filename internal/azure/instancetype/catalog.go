@@ -118,8 +118,24 @@ type Catalog struct {
 	skus     []SKU
 	revision uint64
 	kinds    map[string]*kept
-	// images are the instance types that node classes share.
+	// images are the instance types that node classes share, and onSale their offerings.
 	images map[image]*sharedTypes
+	onSale map[sale]*laid
+}
+
+// sale is what the offerings of an instance type depend on beside prices and availability.
+type sale struct {
+	// static is the first of the offerings without price and availability, of which node
+	// classes with one kind of image share one slice.
+	static *model.Offering
+	// disk is the hourly price of the managed disk.
+	disk model.Money
+}
+
+// laid are the offerings of an instance type with price and availability at a revision.
+type laid struct {
+	revision  Revision
+	offerings []model.Offering
 }
 
 // kept is what is remembered for one kind of node class.
@@ -132,7 +148,7 @@ type kept struct {
 
 // New returns a catalogue without sizes; SetSKUs fills it.
 func New(region Region, market Market) *Catalog {
-	return &Catalog{region: region, market: market, kinds: map[string]*kept{}, images: map[image]*sharedTypes{}}
+	return &Catalog{region: region, market: market, kinds: map[string]*kept{}, images: map[image]*sharedTypes{}, onSale: map[sale]*laid{}}
 }
 
 // SetSKUs replaces the sizes of the region. The catalogue keeps the slice.
@@ -143,6 +159,7 @@ func (c *Catalog) SetSKUs(skus []SKU) {
 	c.skus, c.revision = skus, c.revision+1
 	clear(c.kinds)
 	clear(c.images)
+	clear(c.onSale)
 }
 
 // SKU finds the facts of any size of the region, whether a node class may use
@@ -190,7 +207,7 @@ func (c *Catalog) For(class *nodeclass.NodeClass) *Built {
 		c.kinds[key] = k
 	}
 	if k.built == nil || k.built.Revision != now {
-		k.built = &Built{Revision: now, Kind: key, Excluded: k.excluded, skus: k.skus, Catalog: c.overlay(k)}
+		k.built = &Built{Revision: now, Kind: key, Excluded: k.excluded, skus: k.skus, Catalog: c.overlay(k, now)}
 	}
 	return k.built
 }
@@ -206,19 +223,15 @@ func (c *Catalog) sharedFor(of image) *sharedTypes {
 // overlay lays prices and availability over the static part. What has not changed since
 // the last catalogue is taken over from there: most revisions come from a purchase, which
 // changes what is left of a quota and of no offering anything.
-func (c *Catalog) overlay(k *kept) model.Catalog {
+func (c *Catalog) overlay(k *kept, now Revision) model.Catalog {
 	var before []model.InstanceType
 	if k.built != nil {
 		before = k.built.Catalog.InstanceTypes
 	}
 	out, shared := before, before != nil
 	for i := range k.entries {
-		var last []model.Offering
-		if before != nil {
-			last = before[i].Offerings
-		}
-		offerings, same := c.offerings(&k.entries[i], last)
-		if same && shared {
+		offerings := c.offeringsOf(&k.entries[i], now)
+		if shared && &offerings[0] == &before[i].Offerings[0] {
 			continue
 		}
 		if shared || out == nil {
@@ -231,18 +244,33 @@ func (c *Catalog) overlay(k *kept) model.Catalog {
 	return model.Catalog{InstanceTypes: out, LabelKeys: slices.Sorted(maps.Keys(KnownLabels()))}
 }
 
-// offerings are those of an entry as they can be bought now. They are the slice before, and
-// same is true, where it says the same.
-func (c *Catalog) offerings(e *entry, before []model.Offering) (out []model.Offering, same bool) {
+// offeringsOf are the offerings of an entry as they can be bought now, at least one. Node
+// classes whose disks cost the same share them, and they are the same slice as before where
+// they say the same.
+func (c *Catalog) offeringsOf(e *entry, now Revision) []model.Offering {
+	of := sale{&e.kind.Offerings[0], c.disk(e)}
+	last := c.onSale[of]
+	if last == nil {
+		last = &laid{}
+		c.onSale[of] = last
+	}
+	if last.offerings == nil || last.revision != now {
+		last.revision, last.offerings = now, c.lay(e, of.disk, last.offerings)
+	}
+	return last.offerings
+}
+
+// lay lays prices and availability over the offerings of an entry whose disk costs so much. It
+// returns those before, which may be nil, where they say the same.
+func (c *Catalog) lay(e *entry, disk model.Money, before []model.Offering) []model.Offering {
 	var cover cover
 	if c.market.Cover != nil {
 		cover.price, cover.line, cover.has = c.market.Cover.Covered(e.sku.Name)
 	}
-	disk := c.disk(e)
-	out, same = before, before != nil
+	out, same := before, before != nil
 	for i := range e.kind.Offerings {
 		o := e.kind.Offerings[i]
-		c.lay(&o, e.sku, disk, &cover)
+		c.layOne(&o, e.sku, disk, &cover)
 		if same && sameTerms(&o, &before[i]) {
 			continue
 		}
@@ -251,7 +279,7 @@ func (c *Catalog) offerings(e *entry, before []model.Offering) (out []model.Offe
 		}
 		out = append(out, o)
 	}
-	return out, same
+	return out
 }
 
 // cover is what [Cover] says of a size.
@@ -261,8 +289,8 @@ type cover struct {
 	has   bool
 }
 
-// lay lays price and availability over an offering of the static part.
-func (c *Catalog) lay(o *model.Offering, s *SKU, disk model.Money, cover *cover) {
+// layOne lays price and availability over an offering of the static part.
+func (c *Catalog) layOne(o *model.Offering, s *SKU, disk model.Money, cover *cover) {
 	o.Price = c.price(s.Name, o.CapacityType)
 	o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(s.Name, o.CapacityType)
 	if cover.has && o.CapacityType == model.OnDemand && cover.price < o.Price {

@@ -26,9 +26,8 @@ func Axes() model.Axes { return model.NewAxes(GPUResource(NVIDIA), GPUResource(A
 // promises: the hypervisor and the kernel keep overhead, a fraction, and the
 // promise is taken in whole GiB as the provider that users migrate from does, so
 // that a fleet can be compared machine by machine, unless exact resources are
-// asked for.
-func capacity(s *SKU, osDiskSizeGB, maxPods int64, region Region) model.Resources {
-	axes := Axes()
+// asked for. Axes are [Axes].
+func capacity(s *SKU, osDiskSizeGB, maxPods int64, region Region, axes model.Axes) model.Resources {
 	out := make(model.Resources, len(axes))
 	memory := int64(s.MemoryGiB) * gibi
 	if region.ExactResources {
@@ -97,7 +96,7 @@ func EvictionInodesPercent() int64 { return evictionInodesPercent }
 // overheadOf is what a node of this capacity keeps from pods: the numbers that its
 // kubelet is started with.
 func overheadOf(s *SKU, capacity model.Resources) model.Resources {
-	out := make(model.Resources, len(Axes()))
+	out := make(model.Resources, len(capacity))
 	out[model.CPU] = KubeReservedCPU(s.VCPUs)
 	out[model.Memory] = (KubeReservedMemoryMiB(s.MemoryGiB) + evictionMemoryMiB) * mebi
 	out[model.EphemeralStorage] = capacity.Get(model.EphemeralStorage) * evictionDiskPercent / 100
