@@ -59,6 +59,8 @@ type InstanceType struct {
 	// VolumeSlots are the data disks that a node of this type can attach, per
 	// CSI driver. A driver that is absent is not limited.
 	VolumeSlots map[string]int
+	// CapacityOverlaid says that a NodeOverlay added to Capacity.
+	CapacityOverlaid bool
 	// GPU is what is known of its GPUs; nil for types without GPUs, and for those of
 	// which not enough is known. The planner does not look at it.
 	GPU       *GPU
@@ -87,6 +89,8 @@ type Offering struct {
 	// NodePrice is the part of Price that the user adds to every node, such as the
 	// licence of an agent.
 	NodePrice Money
+	// PriceOverlaid says that a NodeOverlay decides the machine's part of Price.
+	PriceOverlaid bool
 	// Available is false while the cloud is known not to sell it: quota used up,
 	// capacity gone. Unavailable explains it in one sentence.
 	Available   bool

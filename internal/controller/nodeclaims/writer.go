@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -50,6 +51,7 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	if w.problem.Policy.RelaxMinValues && relaxMinValues(claim.Spec.Requirements, catalog, offerings) {
 		claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}
+	noteOverlays(claim.Annotations, catalog, offerings)
 	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: w.registered(node.Requests.Add(node.Daemons))}
 	if drivers := deviceDrivers(node, w.problem.Axes); drivers != "" {
 		claim.Annotations[karpv1.DRADriversAnnotationKey] = drivers
@@ -62,6 +64,20 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	most := best.Price + w.headroom.spend(node, further-best.Price+further/replannedAt)
 	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(most.Dollars(), 'f', -1, 64)
 	return claim, offerings
+}
+
+// noteOverlays annotates a NodeClaim as Karpenter does where NodeOverlays decide a price or the
+// size of something that it may become.
+func noteOverlays(annotations map[string]string, catalog *model.Catalog, offerings []model.OfferingRef) {
+	for _, ref := range offerings {
+		t := &catalog.InstanceTypes[ref.InstanceType]
+		if t.Offerings[ref.Offering].PriceOverlaid {
+			annotations[v1alpha1.PriceOverlayAppliedAnnotationKey] = "true"
+		}
+		if t.CapacityOverlaid {
+			annotations[v1alpha1.CapacityOverlayAppliedAnnotationKey] = "true"
+		}
+	}
 }
 
 // registered are requests as a NodeClaim has them. Karpenter holds its node uninitialized

@@ -1,6 +1,7 @@
 package nodeclaims
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,5 +66,26 @@ func TestClaimHasTheLabelsThatItsPoolAsksFor(t *testing.T) {
 	}
 	if host, has := claim.Labels[corev1.LabelHostname]; has {
 		t.Errorf("the node is to have the hostname %q of another", host)
+	}
+}
+
+// Karpenter's annotations tell that a NodeOverlay decides a price or a size.
+func TestClaimSaysThatOverlaysDecide(t *testing.T) {
+	types := []model.InstanceType{
+		{Name: "D2", Offerings: []model.Offering{{}, {PriceOverlaid: true}}}, {Name: "D4", CapacityOverlaid: true, Offerings: []model.Offering{{}}},
+	}
+	for _, c := range []struct {
+		offerings []model.OfferingRef
+		want      map[string]string
+	}{
+		{[]model.OfferingRef{{}}, map[string]string{}},
+		{[]model.OfferingRef{{}, {Offering: 1}}, map[string]string{"karpenter.sh/price-overlay-applied": "true"}},
+		{[]model.OfferingRef{{}, {InstanceType: 1}}, map[string]string{"karpenter.sh/capacity-overlay-applied": "true"}},
+	} {
+		got := map[string]string{}
+		noteOverlays(got, &model.Catalog{InstanceTypes: types}, c.offerings)
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%v: got %v, want %v", c.offerings, got, c.want)
+		}
 	}
 }

@@ -172,10 +172,10 @@ func (c *change) apply(t *model.InstanceType, axes model.Axes) {
 		}
 		capacity[axis] = amount
 	}
-	t.Capacity, t.Overhead = capacity, overhead
+	t.Capacity, t.Overhead, t.CapacityOverlaid = capacity, overhead, len(c.capacity) > 0
 	t.Offerings = slices.Clone(t.Offerings)
 	for i, price := range c.prices {
 		o := &t.Offerings[i]
-		o.Price = price + o.DiskPrice + o.NodePrice
+		o.Price, o.PriceOverlaid = price+o.DiskPrice+o.NodePrice, true
 	}
 }

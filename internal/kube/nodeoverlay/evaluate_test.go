@@ -109,6 +109,9 @@ func TestOverlaidPrices(t *testing.T) {
 					}
 				}
 			}
+			if o := &got.InstanceTypes[0].Offerings[0]; o.PriceOverlaid != (c.want[0] != 0.1) {
+				t.Errorf("the price of $%v is an overlay's: %v", c.want[0], o.PriceOverlaid)
+			}
 			var names []string
 			for _, r := range refused {
 				names = append(names, r.Overlay)
@@ -137,6 +140,9 @@ func TestOverlaidCapacityKeepsAllElse(t *testing.T) {
 	small, large := got.InstanceTypes[0], got.InstanceTypes[1]
 	if large.Capacity.Get(got.Axes.Index("smarter-devices/fuse")) != 3 || small.Capacity.Get(got.Axes.Index("smarter-devices/fuse")) != 0 {
 		t.Errorf("capacities %v and %v on %v", small.Capacity, large.Capacity, got.Axes)
+	}
+	if small.CapacityOverlaid || !large.CapacityOverlaid {
+		t.Errorf("an overlay decides the capacity of the small size: %v, of the large: %v", small.CapacityOverlaid, large.CapacityOverlaid)
 	}
 	if was, is := base.InstanceTypes[1].Allocatable()[model.Memory], large.Allocatable()[model.Memory]; was-is != 1<<30 {
 		t.Errorf("huge pages leave %d of %d bytes", is, was)
