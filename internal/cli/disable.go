@@ -106,7 +106,7 @@ func (d *disabling) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stuck := append(frozenPools(read), immovable(read.objects.List())...); len(stuck) > 0 {
+	if stuck := append(frozenPools(read.pools, d.now()), immovable(read.objects.List())...); len(stuck) > 0 {
 		return &command.ExitError{Code: 2, Err: fmt.Errorf("nothing was changed, since nodes could not be left:\n  %s",
 			strings.Join(stuck, "\n  "))}
 	}
@@ -230,7 +230,8 @@ func closedAlready(p *v1.NodePool) bool {
 	return limited && limit.IsZero()
 }
 
-// closing is the patch by which a NodePool may buy nothing, and remembers what it had.
+// closing is the patch by which a NodePool that may buy buys nothing, and remembers what it had:
+// also one that has been opened by hand since an earlier time.
 func closing(p *v1.NodePool) (map[string]any, error) {
 	was, spec := before{Replicas: p.Spec.Replicas}, map[string]any{"replicas": 0}
 	if p.Spec.Replicas == nil {
@@ -245,9 +246,6 @@ func closing(p *v1.NodePool) (map[string]any, error) {
 		return nil, err
 	}
 	annotations := map[string]any{v1beta1.AnnotationBeforeDisable: string(text)}
-	if _, is := p.Annotations[v1beta1.AnnotationBeforeDisable]; is {
-		annotations = map[string]any{} // what it had first counts
-	}
 	return map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": spec}, nil
 }
 

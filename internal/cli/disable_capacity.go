@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // capacity is which fixed machines are missing once the nodes of nap are gone.
@@ -200,11 +201,11 @@ func findsNo(pods int) string {
 	return fmt.Sprintf("%d pods find", pods)
 }
 
-// frozenPools names the NodePools of which no node is removed voluntarily.
-func frozenPools(read *planInput) []string {
+// frozenPools names the NodePools of which no node is removed voluntarily now.
+func frozenPools(pools map[string]*v1.NodePool, now time.Time) []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(read.pools)) {
-		if _, frozen := read.pools[name].Annotations[v1beta1.AnnotationFrozen]; frozen {
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		if kube.FreezeOf(pools[name]).Holds(now) {
 			out = append(out, fmt.Sprintf("NodePool %s is frozen: nap thaw %s", name, name))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -47,8 +48,8 @@ it.`,
 			if lasts < 0 || lasts > longestFreeze {
 				return fmt.Errorf("--for: got %s, allowed: 0s (until nap thaw) to %s", lasts, longestFreeze)
 			}
-			if len(reason) > 200 || strings.ContainsAny(reason, "\n\r") {
-				return fmt.Errorf("--reason: got %d characters, allowed: one line of at most 200", len(reason))
+			if length := utf8.RuneCountInString(reason); length > 200 || strings.ContainsAny(reason, "\n\r") {
+				return fmt.Errorf("--reason: got %d characters, allowed: one line of at most 200", length)
 			}
 			return o.freeze(cmd.Context(), args, lasts, reason)
 		},

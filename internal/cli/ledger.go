@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -91,14 +92,33 @@ func checkLedger(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// sinceWhen is the moment that --since names.
+// sinceAtMost is how many days back --since may go, about ten years.
+const sinceAtMost = 3660
+
+// sinceWhen is the moment that --since names, which is not after now.
 func sinceWhen(since string, now time.Time) (time.Time, error) {
+	from, err := readSince(since, now)
+	switch {
+	case err != nil:
+		return time.Time{}, err
+	case from.After(now):
+		return time.Time{}, fmt.Errorf("--since: got %s, which is still to come, must be a day up to today", since)
+	case from.Before(now.AddDate(0, 0, -sinceAtMost)):
+		return time.Time{}, fmt.Errorf("--since: got %s, must be at most %d days back", since, sinceAtMost)
+	}
+	return from, nil
+}
+
+func readSince(since string, now time.Time) (time.Time, error) {
 	if day, err := time.Parse(time.DateOnly, since); err == nil {
 		return day, nil
 	}
 	if days, is := strings.CutSuffix(since, "d"); is {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
-			return now.AddDate(0, 0, -n), nil
+		// So many days that a date cannot say when are too many in any case.
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		} else if errors.Is(err, strconv.ErrRange) {
+			return time.Time{}, fmt.Errorf("--since: got %s, must be at most %d days back", since, sinceAtMost)
 		}
 	}
 	if back, err := time.ParseDuration(since); err == nil && back >= 0 {

@@ -35,7 +35,8 @@ func (p *planInput) readPath(name string, in io.Reader) error {
 		return nil
 	}
 	found := false
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+	// A link to a folder is walked as the folder.
+	err = filepath.WalkDir(name+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil: // of a folder in it
 			found = true

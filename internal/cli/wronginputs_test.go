@@ -168,6 +168,8 @@ func wrongInputs(gz, denied string) []wrongInput {
 		typed("answer to replay that is not there", "plan", "-f", "good.yaml", "--replay", "nowhere.json"),
 		typed("default spread that is not there", "plan", "-f", "good.yaml", "--scheduler-config", "nowhere.yaml"),
 		typed("folder with a link to nothing", "plan", "-f", "linked", "--budget", "0"),
+		typed("link to a folder with a link to nothing", "plan", "-f", "link", "--budget", "0"),
+		typed("moment that is still to come", "ledger", "--since", "9000-01-01"),
 		typed("kubeconfig with a tab", "status", "--kubeconfig", "tabs.kubeconfig"),
 		typed("namespace without a pod", "plan", "-f", "good.yaml", "--budget", "0", "-n", "nope"),
 		typed("price sheet that is not there", "prices", "import", "--region", "eastus", "--price-sheet", "nowhere.csv"),
@@ -288,7 +290,9 @@ func writeFilesBeside(t *testing.T, denying string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("nowhere.yaml", "linked/broken.yaml"); err != nil {
-		t.Fatal(err)
+	for link, to := range map[string]string{"linked/broken.yaml": "nowhere.yaml", "link": "linked"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

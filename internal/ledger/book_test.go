@@ -176,6 +176,10 @@ func TestDayTurnsIntoAPage(t *testing.T) {
 	if r := Sum([]*Book{over, b}, morning.AddDate(0, 0, 1)); !near(r.Cost.Total(), 0.012) {
 		t.Errorf("the second day has $%.4f", r.Cost.Total())
 	}
+	// The controller has been away since.
+	if r := Sum([]*Book{over, b}, morning.AddDate(0, 0, 3)); r.To != at(late+20) || !near(r.HourlyCost.Total(), 3.6) || r.Cost.Total() != 0 {
+		t.Errorf("a later day reaches to %v, at $%.4f per hour for $%.4f", r.To, r.HourlyCost.Total(), r.Cost.Total())
+	}
 }
 
 // A page holds 5,000 machines and whatever ends on a day, with names that do not compress.

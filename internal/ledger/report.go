@@ -50,17 +50,21 @@ type Totals struct {
 	Evicted int `json:"evicted"`
 }
 
-// Sum puts pages together from the day of a moment on.
+// Sum puts pages together from the day of a moment on. How far they reach, and what is paid
+// now, the last page says, also where it is older.
 func Sum(books []*Book, from time.Time) *Report {
 	first := from.UTC().Truncate(24 * time.Hour)
 	out := &Report{From: first}
 	pools, namespaces, labels := map[shareKey]Cost{}, map[shareKey]Cost{}, map[shareKey]Cost{}
 	for _, b := range books {
-		if b.Day < first.Format(dayFormat) {
-			continue
-		}
 		if b.Until.After(out.To) {
 			out.To, out.Began = b.Until, b.Began
+		}
+		for i := range b.Open {
+			out.HourlyCost = out.HourlyCost.plus(b.Open[i].Paid)
+		}
+		if b.Day < first.Format(dayFormat) {
+			continue
 		}
 		for _, r := range b.Namespaces {
 			out.Cost = out.Cost.plus(r.Cost)
@@ -70,9 +74,6 @@ func Sum(books []*Book, from time.Time) *Report {
 		for _, r := range b.Labels {
 			key := shareKey{r.Of, r.Name}
 			labels[key] = labels[key].plus(r.Cost)
-		}
-		for i := range b.Open {
-			out.HourlyCost = out.HourlyCost.plus(b.Open[i].Paid)
 		}
 		out.Purchases = slices.Concat(out.Purchases, b.Ended, b.Open)
 		out.Moves = slices.Concat(out.Moves, b.Moved, b.Moving)
