@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -229,21 +232,21 @@ func (c *conversion) value(v document.Value) error {
 	return c.items(o)
 }
 
-// items converts an object, or those of a List.
+// items converts an object, or those of a List, which may have lists, too.
 func (c *conversion) items(o map[string]any) error {
-	items := []any{o}
-	if list, is := o["items"].([]any); is && strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
-		items = list
+	list, is := o["items"].([]any)
+	if !is || !strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
+		c.found = true
+		return c.object(o)
 	}
-	c.found = c.found || len(items) > 0
 	var errs []error
-	for _, item := range items {
+	for _, item := range list {
 		object, is := item.(map[string]any)
 		if !is {
 			errs = append(errs, errors.New("holds what is no object"))
 			continue
 		}
-		errs = append(errs, c.object(object))
+		errs = append(errs, c.items(object))
 	}
 	return errors.Join(errs...)
 }
@@ -393,7 +396,7 @@ func (c *conversion) poolPrices(p *convert.AgentPool, objects []map[string]any) 
 	}
 	var machines []string
 	var cost float64
-	var cpu, memory int64
+	least := make(model.Resources, model.Memory+1)
 	for _, m := range p.Machines() {
 		t := typeOf(c.catalog, m.Size)
 		if t == nil {
@@ -408,7 +411,8 @@ func (c *conversion) poolPrices(p *convert.AgentPool, objects []map[string]any) 
 		}
 		machines = append(machines, fmt.Sprintf("%d x %s", m.Count, t.Name))
 		cost += price.Dollars() * float64(m.Count)
-		cpu, memory = cpu+m.Count*t.Capacity.Get(model.CPU), memory+m.Count*t.Capacity.Get(model.Memory)
+		least[model.CPU] += m.Count * t.Capacity.Get(model.CPU)
+		least[model.Memory] += m.Count * t.Capacity.Get(model.Memory)
 	}
 	i := slices.IndexFunc(objects, func(o map[string]any) bool {
 		meta, _ := o["metadata"].(map[string]any)
@@ -417,12 +421,25 @@ func (c *conversion) poolPrices(p *convert.AgentPool, objects []map[string]any) 
 	if i < 0 || len(machines) == 0 {
 		return ""
 	}
-	size, n, price, ok := poollint.CheapestFor(requirementsOf(objects[i]), c.catalog, cpu, memory)
+	size, n, price, ok := poollint.CheapestFor(requirementsOf(objects[i]), c.catalog, least, limitOf(objects[i]))
 	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("agent pool %s: %s cost %s/h; its NodePool has as much for at most %s/h (%d x %s), and less where pods need less",
 		p.Name, strings.Join(machines, " and "), dollars(cost), dollars(price.Dollars()), n, size)
+}
+
+// limitOf is how many milli-vCPUs a NodePool may have.
+func limitOf(o map[string]any) int64 {
+	text, _, err := unstructured.NestedString(o, "spec", "limits", "cpu")
+	if err != nil || text == "" {
+		return math.MaxInt64
+	}
+	limit, err := resource.ParseQuantity(text)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return limit.MilliValue()
 }
 
 // checkAdmission is what an API server with today's definitions would refuse of objects.

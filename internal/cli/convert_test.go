@@ -57,12 +57,15 @@ func TestConvertTakesEveryValueOfAFile(t *testing.T) {
 		return `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"` + name + `"},"spec":{"template":{"spec":{` +
 			`"requirements":[],"nodeClassRef":{"group":"karpenter.azure.com","kind":"AKSNodeClass","name":"default"}}}}}`
 	}
+	// The items of a list may be lists, and those of v1beta1 are converted there, too.
+	old := strings.ReplaceAll(pool("d"), `"karpenter.sh/v1"`, `"karpenter.sh/v1beta1"`)
+	lists := `{"apiVersion":"v1","kind":"List","items":[` + pool("c") + `,{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePoolList","items":[` + old + `]}]}`
 	path := filepath.Join(t.TempDir(), "in.json")
-	if err := os.WriteFile(path, []byte(pool("a")+"\n"+pool("b")), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(pool("a")+"\n"+pool("b")+"\n"+lists), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, errs, code := nap.Run(t, "convert", "-f", path)
-	if code != 0 || !strings.Contains(out, "name: a\n") || !strings.Contains(out, "name: b\n") {
+	if code != 0 || strings.Count(out, "kind: NodePool\n") != 4 || !strings.Contains(out, "name: d\n") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
@@ -220,6 +223,10 @@ func TestConvertRefusesWhatCannotBeCarriedOver(t *testing.T) {
 		"inline provider":  {provisioner("provider: {subnetSelector: {a: b}}"), `Provisioner p: spec.provider: got {"subnetSelector":{"a":"b"}}, which is another cloud's`},
 		"provider of AWS":  {provisioner("providerRef: {kind: AWSNodeTemplate, name: d}"), "spec.providerRef.kind: got AWSNodeTemplate, allowed: AKSNodeClass"},
 		"kubelet setting":  {provisioner("kubeletConfiguration: {clusterDNS: [10.0.0.1]}"), `spec.kubeletConfiguration.clusterDNS: got ["10.0.0.1"]: an AKSNodeClass has no field for it`},
+		"limits of v1":     {provisioner("limits: {cpu: 100}"), "Provisioner p: spec.limits.cpu: there is no such field, allowed: resources"},
+		"switch as a word": {provisioner("consolidation: true"), "spec.consolidation: got true, must be a mapping with the fields enabled"},
+		"seconds as text":  {provisioner(`ttlSecondsUntilExpired: "3600"`), `spec.ttlSecondsUntilExpired: got "3600", must be a whole number`},
+		"misspelled field": {provisioner("taint: [], ttlSecondUntilExpired: 5"), "Provisioner p: spec.taint, spec.ttlSecondUntilExpired: there are no such fields, allowed: "},
 		"no class":         {provisioner("kubeletConfiguration: {maxPods: 50}"), "Provisioner p: spec.kubeletConfiguration.maxPods: got 50: it is spec.maxPods of AKSNodeClass default today, which is not in the input: add"},
 		"other value":      {provisioner("kubeletConfiguration: {maxPods: 50}") + "---\napiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: {maxPods: 30}\n", "today, which has 30: decide for one of them"},
 		"class of others":  {provisioner("kubeletConfiguration: {maxPods: 50}") + "---\n" + strings.ReplaceAll(pool(""), "name: p}", "name: q}"), "today, which NodePool q has without it: give each a class of its own"},

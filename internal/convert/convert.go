@@ -198,64 +198,6 @@ func (c *converter) classRef(template map[string]any) {
 	template["nodeClassRef"] = ref
 }
 
-// provisioner makes a NodePool of a Provisioner.
-func (c *converter) provisioner(o map[string]any) map[string]any {
-	old := section(o, "spec")
-	c.machines = "spec"
-	template, disruption := map[string]any{}, map[string]any{"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
-	for _, field := range []string{"requirements", "taints", "startupTaints"} {
-		if v, has := old[field]; has {
-			template[field] = v
-		}
-	}
-	if seconds, has := number(old["ttlSecondsUntilExpired"]); has {
-		template["expireAfter"] = fmt.Sprintf("%ds", seconds)
-	} else {
-		template["expireAfter"] = "Never"
-	}
-	if seconds, has := number(old["ttlSecondsAfterEmpty"]); has {
-		disruption["consolidateAfter"] = fmt.Sprintf("%ds", seconds)
-	}
-	if consolidation, _ := old["consolidation"].(map[string]any); consolidation["enabled"] == true {
-		disruption["consolidationPolicy"], disruption["consolidateAfter"] = "WhenEmptyOrUnderutilized", "0s"
-	}
-	template["nodeClassRef"] = map[string]any{"name": c.provider(old)}
-	spec := map[string]any{"disruption": disruption, "template": map[string]any{"spec": template}}
-	if resources, is := section(old, "limits")["resources"].(map[string]any); is {
-		spec["limits"] = resources
-	}
-	if weight, has := old["weight"]; has {
-		spec["weight"] = weight
-	}
-	meta := map[string]any{}
-	for _, field := range []string{"labels", "annotations"} {
-		if v, has := old[field]; has {
-			meta[field] = v
-		}
-	}
-	if len(meta) > 0 {
-		section(spec, "template")["metadata"] = meta
-	}
-	out := map[string]any{"apiVersion": versionPools, "kind": kindNodePool, "metadata": o["metadata"], "spec": spec}
-	c.nodePool(out)
-	if kubelet, has := old["kubeletConfiguration"].(map[string]any); has {
-		c.kubelet("spec.kubeletConfiguration", kubelet, out)
-	}
-	return out
-}
-
-// provider is the name of the node class of a Provisioner.
-func (c *converter) provider(spec map[string]any) string {
-	if inline, has := spec["provider"]; has && !empty(inline) {
-		c.refuse("spec.provider: got %s, which is another cloud's: %s", written(inline), classInstead)
-	}
-	ref, _ := spec["providerRef"].(map[string]any)
-	if kind := text(ref, "kind"); kind != "" && kind != kindClass {
-		c.refuse("spec.providerRef.kind: got %s, allowed: %s: %s", kind, kindClass, classInstead)
-	}
-	return cmp.Or(text(ref, "name"), "default")
-}
-
 // section is a part of a document, which is made where it is missing.
 func section(o map[string]any, name string) map[string]any {
 	part, is := o[name].(map[string]any)

@@ -28,17 +28,21 @@ func SpanOf(rs model.Requirements, c *fleet.Catalog) Span {
 	return s
 }
 
-// CheapestFor is the size and the price an hour at which requirements give so many vCPUs
-// and bytes of memory, from machines of one size; false where no size is left.
+// CheapestFor is the size and the price an hour at which requirements give that many vCPUs and
+// that much memory, from machines of one size which have at most so many milli-vCPUs together;
+// false where no size is left.
 func CheapestFor(
-	rs model.Requirements, c *fleet.Catalog, milliCPU, memory int64,
+	rs model.Requirements, c *fleet.Catalog, least model.Resources, mostMilliCPU int64,
 ) (size string, machines int64, price model.Money, ok bool) {
 	for _, x := range choices(&fleet.Pool{Requirements: rs}, c) {
 		cpu, mem := x.size.Capacity.Get(model.CPU), x.size.Capacity.Get(model.Memory)
 		if cpu <= 0 || mem <= 0 {
 			continue
 		}
-		n := max((milliCPU+cpu-1)/cpu, (memory+mem-1)/mem)
+		n := max((least.Get(model.CPU)+cpu-1)/cpu, (least.Get(model.Memory)+mem-1)/mem)
+		if n*cpu > mostMilliCPU {
+			continue
+		}
 		if total := x.offering.Price * model.Money(n); !ok || total < price {
 			size, machines, price, ok = x.size.Name, n, total, true
 		}
