@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -47,6 +48,8 @@ type APIServer struct {
 	forbidden []string
 	// patches are the writes, one line each.
 	patches []string
+	// read are the resources that were asked for, as "plural.group".
+	read map[string]bool
 	// users are the users that requests impersonated, one each, with their groups.
 	users []string
 }
@@ -56,7 +59,7 @@ type APIServer struct {
 // plurals of what may not be read.
 func NewAPIServer(t testing.TB, folder string, objects []byte, forbidden ...string) (server *APIServer, kubeconfig string) {
 	t.Helper()
-	s := &APIServer{forbidden: forbidden}
+	s := &APIServer{forbidden: forbidden, read: map[string]bool{}}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(objects), 4096)
 	for {
 		o := &unstructured.Unstructured{}
@@ -92,6 +95,14 @@ func (s *APIServer) Patches() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.patches)
+}
+
+// Read are the resources that were asked for, as "plural.group", or "plural" of the core group,
+// in order.
+func (s *APIServer) Read() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.read))
 }
 
 // Users are the users that requests so far impersonated: for each the user and the groups.
@@ -133,6 +144,7 @@ func (s *APIServer) answer(r *http.Request) (int, any) {
 	if len(parts) == 0 {
 		return http.StatusOK, resourceList(version)
 	}
+	s.note(r.Method, version, parts)
 	namespace := ""
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		namespace, parts = parts[1], parts[2:]
@@ -158,6 +170,18 @@ func (s *APIServer) answer(r *http.Request) (int, any) {
 }
 
 // patch merges a patch into an object.
+// note keeps which resource a request reads; parts follow its version.
+func (s *APIServer) note(method, version string, parts []string) {
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	if group, _, named := strings.Cut(version, "/"); method == http.MethodGet && named {
+		s.read[parts[0]+"."+group] = true
+	} else if method == http.MethodGet {
+		s.read[parts[0]] = true
+	}
+}
+
 func (s *APIServer) patch(object any, kind string, r *http.Request) (int, any) {
 	text, err := io.ReadAll(r.Body)
 	patch := map[string]any{}
