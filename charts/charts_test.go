@@ -12,6 +12,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -432,4 +433,25 @@ func TestPackagedChartRendersTheSame(t *testing.T) {
 	if got != want {
 		t.Error("the archive renders something else than its folder")
 	}
+}
+
+// A DNS cache on the node has an address of the node, which no selector of pods matches: names
+// may be asked for anywhere.
+func TestNamesMayBeAskedOfTheNode(t *testing.T) {
+	for _, o := range objects(t, template(t, "nap", "nap-system", least())) {
+		policy, is := o.(*networkingv1.NetworkPolicy)
+		if !is {
+			continue
+		}
+		found := slices.ContainsFunc(policy.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool {
+			return len(r.To) == 0 && slices.ContainsFunc(r.Ports, func(p networkingv1.NetworkPolicyPort) bool {
+				return p.Port != nil && p.Port.IntValue() == 53 && p.Protocol != nil && *p.Protocol == corev1.ProtocolUDP
+			})
+		})
+		if !found {
+			t.Errorf("NetworkPolicy %s lets no names through to the node: %+v", policy.Name, policy.Spec.Egress)
+		}
+		return
+	}
+	t.Error("there is no NetworkPolicy")
 }
