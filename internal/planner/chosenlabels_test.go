@@ -54,6 +54,22 @@ func TestNodeLabelSetWhereSpreadWouldCountNode(t *testing.T) {
 	}
 }
 
+// TestOfferingDecidesOverWhatBuyersChoose is about a size that can have a disk in one zone only:
+// what the offering of the other zone says of it counts, not what the buyer would choose.
+func TestOfferingDecidesOverWhatBuyersChoose(t *testing.T) {
+	p := withChoices(nil, podOf("choosy", model.Requirement{Key: "disk", Operator: model.In, Values: []string{"ultra"}}))
+	for i := range p.Catalogs[0].InstanceTypes {
+		p.Catalogs[0].InstanceTypes[i].Offerings[1].Labels = map[string]string{"disk": "premium"}
+	}
+	plan := planner.Solve(p)
+	for _, v := range verify.Check(p, plan) {
+		t.Error(v)
+	}
+	if len(plan.NewNodes) != 1 || len(plan.NewNodes[0].Offerings) != 1 || plan.NewNodes[0].Offerings[0].Offering != 0 {
+		t.Errorf("got machines %+v, want one that is bought in zone z1 alone", plan.NewNodes)
+	}
+}
+
 // withChoices is a problem with two sizes, the first of which leaves its disk to the
 // buyer, for one pool.
 func withChoices(pool model.Requirements, classes ...model.PodClass) *model.Problem {

@@ -46,6 +46,9 @@ type catalogOffering struct {
 	price model.Money
 	// values are the numbers of its labels by key, [Absent] where the cloud sets none.
 	values []int32
+	// decided are those open labels of its type of which the offering decides the value: the
+	// buyer has no choice there.
+	decided []int
 }
 
 // catalogCompiler reads one catalogue after the other.
@@ -249,6 +252,9 @@ func (k *catalogCompiler) compileOfferings(ct *catalogType, t *model.InstanceTyp
 			if key, ok := x.index[name]; ok {
 				co.values[key] = x.dicts[key].id(v)
 				cat.sets[key], x.varies[key] = true, true
+				if slices.ContainsFunc(ct.open, func(open openKey) bool { return open.key == key }) {
+					co.decided = append(co.decided, key)
+				}
 			}
 		}
 	}

@@ -242,7 +242,7 @@ func (k *compiler) addPool(index int, template *template, cat *catalog) {
 func (k *compiler) addOfferings(pool, t int, ct *catalogType, choice choice) {
 	for o := range ct.offerings {
 		co := &ct.offerings[o]
-		if co.invalid || !choice.admits(co.values) {
+		if co.invalid || !choice.admits(co.values) || !choice.picks(co) {
 			continue
 		}
 		k.labels.appendOption(co.values, choice)

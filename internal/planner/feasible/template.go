@@ -27,6 +27,17 @@ type choice struct {
 	template *template
 }
 
+// picks reports whether the choice agrees with what the offering itself decides, as regional
+// machines are sold without the ultra disks that the size has in zones.
+func (c *choice) picks(o *catalogOffering) bool {
+	for _, key := range o.decided {
+		if c.set[key] != unset && c.set[key] != o.values[key] {
+			return false
+		}
+	}
+	return true
+}
+
 // admits reports whether an offering's labels meet the pool's requirements.
 func (c *choice) admits(values []int32) bool {
 	for _, t := range c.template.tables {
