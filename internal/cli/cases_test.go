@@ -53,6 +53,11 @@ func inputCases() map[string]inputCase {
 		"zones that other pods of the plan take": {args: "explain deploy/apart -f zones-used-up", code: 2, said: []string{
 			`pod(s)? stays? pending: Every domain holds pods that this pod must not be near`, `fix: Allow more zones`, `not the cause: taints, labels and zones`,
 		}, unsaid: []string{`drop karpenter.azure.com/sku-family`}},
+		"premium disks without premium storage": {args: "plan -f premium-disks", code: 2, said: []string{
+			`1 Standard_D2_v4 .* 1 of StatefulSet default/cheap`,
+			`default/db VolumeTopology: .* has no premium storage, needs premium storage for a volume of the pod`,
+			`fix: Let NodePool plain buy machines with karpenter.azure.com/sku-storage-premium-capable=true`,
+		}},
 		"limit below the only size": {args: "explain nodepool small -f pools-that-buy-nothing", code: 2, said: []string{
 			`NodePool small buys nothing: of its limit of cpu 1 it uses 0, and Standard_D4s_v5 takes 4`, `it has no node`,
 		}, unsaid: []string{`request -`}},

@@ -9,16 +9,22 @@ import (
 
 // aksStorageClasses are those that AKS creates in every cluster. Volumes of all are bound
 // when their pod is scheduled; those of Azure Files are in fact bound earlier, which
-// makes no difference to where the pod may run.
+// makes no difference to where the pod may run. In clusters of several zones those of disks make
+// zone-redundant ones of the same kind, which need no other machines.
 func aksStorageClasses() []*storagev1.StorageClass {
 	const disk, file = "disk.csi.azure.com", "file.csi.azure.com"
 	var out []*storagev1.StorageClass
-	for _, c := range []struct{ name, driver string }{
-		{"default", disk}, {"managed", disk}, {"managed-premium", disk}, {"managed-csi", disk}, {"managed-csi-premium", disk},
-		{"azurefile", file}, {"azurefile-premium", file}, {"azurefile-csi", file}, {"azurefile-csi-premium", file},
+	for _, c := range []struct{ name, driver, sku string }{
+		{"default", disk, "StandardSSD_LRS"}, {"managed", disk, "StandardSSD_LRS"}, {"managed-csi", disk, "StandardSSD_LRS"},
+		{"managed-premium", disk, "Premium_LRS"}, {"managed-csi-premium", disk, "Premium_LRS"},
+		{"azurefile", file, "Standard_LRS"}, {"azurefile-csi", file, "Standard_LRS"},
+		{"azurefile-premium", file, "Premium_LRS"}, {"azurefile-csi-premium", file, "Premium_LRS"},
 	} {
 		mode := storagev1.VolumeBindingWaitForFirstConsumer
-		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: c.name}, Provisioner: c.driver, VolumeBindingMode: &mode}
+		class := &storagev1.StorageClass{
+			ObjectMeta: metav1.ObjectMeta{Name: c.name}, Provisioner: c.driver, Parameters: map[string]string{"skuname": c.sku},
+			VolumeBindingMode: &mode,
+		}
 		if c.name == "default" {
 			class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 		}

@@ -288,10 +288,19 @@ func crossRequirements(a, b []model.Requirements) ([]model.Requirements, bool) {
 	return out, len(out) > 0
 }
 
-// both joins two lists of requirements, intersecting the In values of a key.
+// both joins two lists of requirements, intersecting the In values of a key. What both lists
+// say is said once.
 func both(x, y model.Requirements) (model.Requirements, bool) {
 	merged := slices.Clone(x)
+	said := func(r model.Requirement) bool {
+		return slices.ContainsFunc(x, func(m model.Requirement) bool {
+			return m.Key == r.Key && m.Operator == r.Operator && slices.Equal(m.Values, r.Values)
+		})
+	}
 	for _, r := range y {
+		if said(r) {
+			continue
+		}
 		i := slices.IndexFunc(merged, func(m model.Requirement) bool {
 			return m.Key == r.Key && m.Operator == model.In && r.Operator == model.In
 		})

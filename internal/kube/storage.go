@@ -65,9 +65,11 @@ func volume(v *corev1.PersistentVolume) *fleet.Volume {
 	out := &fleet.Volume{
 		Name: v.Name, Deleting: v.DeletionTimestamp != nil, OfHost: v.Spec.Local != nil || v.Spec.HostPath != nil,
 	}
+	var needs model.Requirements
 	switch {
 	case v.Spec.CSI != nil:
 		out.Driver = v.Spec.CSI.Driver
+		needs = diskNeeds(out.Driver, v.Spec.CSI.VolumeAttributes)
 	case v.Spec.AzureDisk != nil:
 		out.Driver = azureDiskDriver
 	case v.Spec.AzureFile != nil:
@@ -80,14 +82,16 @@ func volume(v *corev1.PersistentVolume) *fleet.Volume {
 		if len(labelled) > 0 {
 			out.Alternatives = append(out.Alternatives, labelled)
 		}
+		out.Alternatives = withNeeds(out.Alternatives, needs)
 		return out
 	}
 	for i := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		// The API server has checked the terms; one that is empty matches nothing.
 		if rs, matches, err := nodeTerm(&v.Spec.NodeAffinity.Required.NodeSelectorTerms[i], "spec.nodeAffinity"); err == nil && matches {
-			out.Alternatives = append(out.Alternatives, append(rs, labelled...))
+			out.Alternatives = append(out.Alternatives, slices.Concat(rs, labelled))
 		}
 	}
+	out.Alternatives = withNeeds(out.Alternatives, needs)
 	return out
 }
 
@@ -127,6 +131,7 @@ func storageClass(c *storagev1.StorageClass) *fleet.StorageClass {
 			out.Alternatives = append(out.Alternatives, rs)
 		}
 	}
+	out.Alternatives = withNeeds(out.Alternatives, diskNeeds(out.Driver, c.Parameters))
 	return out
 }
 

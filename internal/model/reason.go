@@ -100,8 +100,9 @@ func Reasons() []ReasonInfo {
 		{ReasonResourceClaims, "The pod's resource claims ask for devices that the machine does not have, or that nap does not know.",
 			"Correct what the message names, allow sizes with such devices in the NodePool, or request an extended resource " +
 				"such as nvidia.com/gpu."},
-		{ReasonVolumeTopology, "The pod's volumes are in zones where the offering is not sold, or on one node.",
-			"Allow the volume's zone in the NodePool, or use zone-redundant storage; make room on the node that holds a local volume."},
+		{ReasonVolumeTopology, "The pod's volumes are in zones where the offering is not sold, on one node, or disks that it cannot attach.",
+			"Allow the volume's zone in the NodePool, or use zone-redundant storage; make room on the node that a volume is bound to; " +
+				"for premium disks, allow sizes with premium storage."},
 		{ReasonResources, "One pod asks for more than a node of this type has.", "Lower the request, or allow larger instance types."},
 		{ReasonDaemonOverhead, "The pod would fit, but not next to the DaemonSet pods that run on every node.",
 			"Lower the DaemonSets' requests, or allow larger instance types."},

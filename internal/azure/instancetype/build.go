@@ -27,8 +27,8 @@ const (
 	LabelSKUGPUManufacturer = nap + "sku-gpu-manufacturer"
 	LabelSKUGPUCount        = nap + "sku-gpu-count"
 	LabelSKUAcceleratedNet  = nap + "sku-networking-accelerated"
-	LabelSKUPremium         = nap + "sku-storage-premium-capable"
-	LabelSKUUltraSSD        = nap + "sku-storage-ultra-ssd"
+	LabelSKUPremium         = model.LabelPremiumStorage
+	LabelSKUUltraSSD        = model.LabelUltraSSD
 	LabelSKUEphemeralGB     = nap + "sku-storage-ephemeralos-maxsize"
 	LabelPlacementScope     = nap + "placement-scope"
 

@@ -103,6 +103,12 @@ func volumeTopology() rule[[]model.Requirements] {
 		nodes:   func(s *Space, places []model.Requirements, left bitset.Set) { left.Keep(s.Labels.nodesAnyOf(places)) },
 		figures: func(at Candidate, places []model.Requirements) Miss {
 			have, want := at.unmet(places)
+			if disks := model.DisksOf(want.Key); disks != "" {
+				return Miss{
+					Have: "no " + disks, Want: disks + " for a volume of the pod",
+					Fix: fmt.Sprintf("Let NodePool %s buy machines with %s=true, or give the pod's volume another storage class.", at.pool().Name, want.Key),
+				}
+			}
 			return Miss{Have: have, Want: want.String()}
 		},
 	}
