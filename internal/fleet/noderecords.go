@@ -210,4 +210,6 @@ func (f *Freeze) String() string {
 type DriverLimits struct {
 	Node   string
 	Limits map[string]int
+	// Unlimited are the drivers that are on the node and state no limit.
+	Unlimited []string
 }

@@ -107,8 +107,22 @@ func (d *nodeDescriber) describe(n *stateNode) {
 		return
 	}
 	if limits := d.drivers[n.node.Name]; limits != nil {
-		n.slots = limits.Limits
+		n.slots = limits.over(n.slots)
 	}
+}
+
+// over are the limits of a node whose size has such limits: a driver that the node does not
+// list yet, since it starts, will have that of the size.
+func (l *DriverLimits) over(size map[string]int) map[string]int {
+	if len(size) == 0 {
+		return l.Limits
+	}
+	out := maps.Clone(size)
+	maps.Copy(out, l.Limits)
+	for _, driver := range l.Unlimited {
+		delete(out, driver)
+	}
+	return out
 }
 
 // NodeNameField is the key under which a pod's node affinity on the field

@@ -1,6 +1,11 @@
 package fleet
 
-import "testing"
+import (
+	"maps"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // A NodeClaim may be seen later than its Node. Both are one machine then, too: two would have
 // room for twice the pods, and one of them would belong to no command.
@@ -60,5 +65,36 @@ func TestMachineHasOneClaim(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A node that starts lists no driver yet. Its size says how many disks it can attach meanwhile; a
+// driver that is listed without a number has no limit.
+func TestDriversThatNodesDoNotListHaveTheSizesLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		listed DriverLimits
+		want   map[string]int
+	}{
+		"no driver":                    {DriverLimits{}, map[string]int{"disk": 4}},
+		"another driver":               {DriverLimits{Limits: map[string]int{"nfs": 9}, Unlimited: []string{"file"}}, map[string]int{"disk": 4, "nfs": 9}},
+		"the driver":                   {DriverLimits{Limits: map[string]int{"disk": 3}}, map[string]int{"disk": 3}},
+		"the driver, without a number": {DriverLimits{Unlimited: []string{"disk"}}, map[string]int{}},
+	} {
+		store := NewStore()
+		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		store.Put(&Node{
+			Name: "a", Ready: true, Allocatable: Amounts{CPU: 1000, Pods: 10},
+			Labels: map[string]string{model.LabelNodePool: "general", model.LabelInstanceType: "d2"},
+		})
+		c.listed.Node = "a"
+		store.Put(&c.listed)
+		catalog := &Catalog{InstanceTypes: []model.InstanceType{{Name: "d2", VolumeSlots: map[string]int{"disk": 4}}}}
+		in, err := store.Snapshot().Problem(t.Context(), byPool{"general": catalog}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.Problem.Nodes[0].VolumeSlots; !maps.Equal(got, c.want) {
+			t.Errorf("%s: the node has slots for %v, want %v", name, got, c.want)
+		}
 	}
 }

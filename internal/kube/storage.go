@@ -140,6 +140,8 @@ func driverLimits(n *storagev1.CSINode) *fleet.DriverLimits {
 	for _, d := range n.Spec.Drivers {
 		if d.Allocatable != nil && d.Allocatable.Count != nil {
 			out.Limits[d.Name] = int(*d.Allocatable.Count)
+		} else {
+			out.Unlimited = append(out.Unlimited, d.Name)
 		}
 	}
 	return out
