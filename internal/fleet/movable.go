@@ -57,9 +57,9 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, claims *deviceR
 			}
 			var d disks
 			if len(p.Claims) > 0 {
-				var problem string
-				if d, problem = volumes.disksElsewhere(p); problem != "" {
-					m.stuck[p] = problem
+				var problem *Rejection
+				if d, problem = volumes.disksElsewhere(p); problem != nil {
+					m.stuck[p] = problem.Message
 					continue
 				}
 			}

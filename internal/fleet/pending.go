@@ -157,12 +157,9 @@ func (q *pendingPods) classes(volumes *volumeResolver, claims *deviceResolver) [
 		at[i] = -1
 		var d disks
 		if len(p.Claims) > 0 {
-			var problem string
-			if d, problem = volumes.disksOf(p); problem != "" {
-				q.reject(p, Rejection{
-					Reason: model.ReasonVolumeTopology, Message: problem,
-					Fix: "Correct the volume claim, or create what it names; while it is being bound or deleted, or another pod uses it, wait.",
-				})
+			var problem *Rejection
+			if d, problem = volumes.disksOf(p); problem != nil {
+				q.reject(p, *problem)
 				continue
 			}
 		}

@@ -107,14 +107,28 @@ func (r *volumeResolver) taken(claim objectKey, p *Pod) string {
 }
 
 // disksOf resolves the claims of a pod, or says why the pod cannot be placed
-// until they are mended.
-func (r *volumeResolver) disksOf(p *Pod) (disks, string) { return r.resolve(p, r.places) }
+// until they are mended; nil where it can.
+func (r *volumeResolver) disksOf(p *Pod) (disks, *Rejection) { return r.resolve(p, r.places) }
 
 // disksElsewhere is disksOf for a pod that has to leave its node: as in Karpenter, a
 // volume of that host does not keep it there.
-func (r *volumeResolver) disksElsewhere(p *Pod) (disks, string) { return r.resolve(p, placesElsewhere) }
+func (r *volumeResolver) disksElsewhere(p *Pod) (disks, *Rejection) {
+	return r.resolve(p, placesElsewhere)
+}
 
-func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requirements) (disks, string) {
+// mostPlaces is the most alternatives that the volumes of one pod may have together, as many as
+// terms of its node affinity (internal/kube): volumes of two places each double them.
+const mostPlaces = 128
+
+// unplaced is the rejection of a pod whose volume claims are the reason.
+func unplaced(format string, args ...any) *Rejection {
+	return &Rejection{
+		Reason: model.ReasonVolumeTopology, Message: fmt.Sprintf(format, args...),
+		Fix: "Correct the volume claim, or create what it names; while it is being bound or deleted, or another pod uses it, wait.",
+	}
+}
+
+func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requirements) (disks, *Rejection) {
 	var d disks
 	var nowhere []string
 	for _, name := range p.Claims {
@@ -124,7 +138,7 @@ func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requiremen
 			problem = r.taken(key, p)
 		}
 		if problem != "" {
-			return disks{}, fmt.Sprintf("volume claim %q %s", name, problem)
+			return disks{}, unplaced("volume claim %q %s", name, problem)
 		}
 		if driver != "" {
 			v := model.Volume{Driver: driver}
@@ -135,7 +149,14 @@ func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requiremen
 		}
 		merged, possible := crossRequirements(d.alternatives, alternatives)
 		if !possible {
-			return disks{}, fmt.Sprintf("volume claim %q is in another place than %s: no node can attach both", name, strings.Join(nowhere, ", "))
+			return disks{}, unplaced("volume claim %q is in another place than %s: no node can attach both", name, strings.Join(nowhere, ", "))
+		}
+		if len(merged) > mostPlaces {
+			return disks{}, &Rejection{
+				Reason:  model.ReasonAsksTooMuch,
+				Message: fmt.Sprintf("the pod's volumes have more than %d alternative places together; at most %[1]d are planned", mostPlaces),
+				Fix:     "Use fewer volumes in the pod, or fewer terms in the node affinity of their PersistentVolumes.",
+			}
 		}
 		if len(alternatives) > 0 {
 			nowhere = append(nowhere, fmt.Sprintf("%q", name))
@@ -148,7 +169,7 @@ func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requiremen
 	if len(p.Claims) > 0 {
 		d.key = fmt.Sprintf("%q%q", d.volumes, d.alternatives)
 	}
-	return d, ""
+	return d, nil
 }
 
 // resolveClaim returns the driver that attaches a claim's disk and where that is
@@ -269,7 +290,7 @@ func (r *volumeResolver) attached(p *Pod) []model.Volume {
 
 // crossRequirements combines two sets of OR-ed alternatives into the ones that
 // satisfy both; an empty set holds anywhere. It is false when no combination is
-// possible.
+// possible, and stops beyond mostPlaces.
 func crossRequirements(a, b []model.Requirements) ([]model.Requirements, bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return append(slices.Clone(a), b...), true
@@ -282,6 +303,9 @@ func crossRequirements(a, b []model.Requirements) ([]model.Requirements, bool) {
 			if key := merged.String(); possible && !seen[key] {
 				seen[key] = true
 				out = append(out, merged)
+			}
+			if len(out) > mostPlaces {
+				return out, true
 			}
 		}
 	}

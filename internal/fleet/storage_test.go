@@ -99,3 +99,37 @@ func TestWaitingPodBlocksNoOtherUserOfOnePodClaim(t *testing.T) {
 		}
 	}
 }
+
+// Volumes of two places each have twice as many together with every further one: a pod of twenty
+// would take gigabytes.
+func TestPlacesOfVolumesDoNotMultiplyWithoutEnd(t *testing.T) {
+	for volumes, want := range map[int]model.Reason{7: "", 8: model.ReasonAsksTooMuch, 24: model.ReasonAsksTooMuch} {
+		store := NewStore()
+		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		p := &Pod{
+			Ref: model.PodRef{Namespace: "default", Name: "p"}, Wanted: true, Labels: &Labels{},
+			Spec: &PodSpec{Requests: Amounts{CPU: 100, Pods: 1}},
+		}
+		for i := range volumes {
+			name := fmt.Sprint("v", i)
+			at := func(side string) model.Requirements {
+				return model.Requirements{{Key: side + name, Operator: model.Exists}}
+			}
+			store.Put(&Volume{Name: name, Alternatives: []model.Requirements{at("a"), at("b")}})
+			store.Put(&VolumeClaim{Namespace: "default", Name: name, Volume: name, Bound: true})
+			p.Claims = append(p.Claims, name)
+		}
+		store.Put(p)
+		in, err := store.Snapshot().Problem(t.Context(), noCatalogs{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := model.Reason("")
+		for _, r := range in.Rejected {
+			got = r.Reason
+		}
+		if got != want {
+			t.Errorf("%d volumes: got %v, want reason %q", volumes, in.Rejected, want)
+		}
+	}
+}
