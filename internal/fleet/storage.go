@@ -203,7 +203,17 @@ func (r *volumeResolver) resolveClaim(key objectKey, places func(*Volume) []mode
 	case class.Immediate:
 		return "", nil, fmt.Sprintf("is not bound yet, and its storage class %q binds immediately", class.Name)
 	}
-	return class.Driver, class.Alternatives, ""
+	return class.Driver, r.unbound(c, class), ""
+}
+
+// unbound are where the volume of a claim can be that is to be made: while the scheduler's choice
+// stands, on that node alone. The choice falls when the node goes.
+func (r *volumeResolver) unbound(c *VolumeClaim, class *StorageClass) []model.Requirements {
+	n := r.nodes.byNode[c.Node]
+	if n == nil || n.state == model.NodeLeaving {
+		return class.Alternatives
+	}
+	return []model.Requirements{{{Key: model.LabelHostname, Operator: model.In, Values: []string{n.labels[model.LabelHostname]}}}}
 }
 
 // boundVolume is the volume that a claim names, or what is wrong with it.

@@ -133,3 +133,34 @@ func TestPlacesOfVolumesDoNotMultiplyWithoutEnd(t *testing.T) {
 		}
 	}
 }
+
+// The scheduler puts a pod on no other node than the one that it has chosen for its volume, until
+// the node is gone.
+func TestVolumeThatIsMadeForANodeTiesItsPod(t *testing.T) {
+	for name, c := range map[string]struct {
+		node Node
+		want string
+	}{
+		"a node that stays":  {Node{Name: "a"}, "[kubernetes.io/hostname In [host-a]]"},
+		"a node that leaves": {Node{Name: "a", Deleting: true}, "[]"},
+		"a node that is not": {Node{Name: "b"}, "[]"},
+	} {
+		store := NewStore()
+		c.node.Ready, c.node.Allocatable = true, Amounts{CPU: 1000, Pods: 10}
+		c.node.Labels = map[string]string{model.LabelHostname: "host-a"}
+		store.Put(&c.node)
+		store.Put(&StorageClass{Name: "disk", Driver: "disk.example.com"})
+		store.Put(&VolumeClaim{Namespace: "default", Name: "data", Class: "disk", Node: "a"})
+		store.Put(&Pod{
+			Ref: model.PodRef{Namespace: "default", Name: "p"}, Wanted: true, Labels: &Labels{}, Claims: []string{"data"},
+			Spec: &PodSpec{Requests: Amounts{CPU: 100, Pods: 1}},
+		})
+		in, err := store.Snapshot().Problem(t.Context(), noCatalogs{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(in.Problem.Classes[0].VolumeAlternatives); got != c.want {
+			t.Errorf("%s: the pod may be at %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -21,6 +21,9 @@ type VolumeClaim struct {
 	Deleting bool
 	// OnePod claims may be used by one pod at a time (access mode ReadWriteOncePod).
 	OnePod bool
+	// Node is the one for which the volume is being made, as the scheduler has chosen; empty
+	// where it has not.
+	Node string
 }
 
 // Volume is the record of a PersistentVolume.

@@ -19,6 +19,7 @@ const (
 	azureDiskDriver  = "disk.csi.azure.com"
 	azureFileDriver  = "file.csi.azure.com"
 	zoneDelimiter    = "__"
+	selectedNode     = "volume.kubernetes.io/selected-node"
 	betaClassName    = corev1.BetaStorageClassAnnotation
 )
 
@@ -54,6 +55,7 @@ func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
 		Lost:      c.Status.Phase == corev1.ClaimLost,
 		Deleting:  c.DeletionTimestamp != nil,
 		OnePod:    slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
+		Node:      c.Annotations[selectedNode],
 	}
 	if c.Spec.StorageClassName != nil {
 		out.Class, out.NoClass = *c.Spec.StorageClassName, *c.Spec.StorageClassName == ""

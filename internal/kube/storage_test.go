@@ -127,6 +127,21 @@ func TestHostVolumesTieNoRunningPod(t *testing.T) {
 	}
 }
 
+func TestClaimsKeepTheNodeThatTheSchedulerChose(t *testing.T) {
+	found, err := Decode(strings.NewReader(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c, namespace: default, annotations: {volume.kubernetes.io/selected-node: a}}
+spec: {accessModes: [ReadWriteOnce]}
+`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := volumeClaim(found[0].Object.(*corev1.PersistentVolumeClaim)).Node; got != "a" {
+		t.Errorf("the volume is made for node %q, want a", got)
+	}
+}
+
 const twoDefaults = `
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
