@@ -75,11 +75,11 @@ Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
 template of pods, HorizontalPodAutoscalers, ScaledObjects of KEDA, Nodes,
 NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes,
-PodDisruptionBudgets, PriorityClasses, RuntimeClasses, LimitRanges,
-ResourceQuotas, Namespaces, NodePools, NodeOverlays, AKSNodeClasses and Lists,
-also as kubectl get -o yaml prints them. Files without a NodePool get the
-default one, without a StorageClass those that AKS creates. With a live cluster,
--f adds what would be applied to it.
+VolumeAttachments, PodDisruptionBudgets, PriorityClasses, RuntimeClasses,
+LimitRanges, ResourceQuotas, Namespaces, NodePools, NodeOverlays, AKSNodeClasses
+and Lists, also as kubectl get -o yaml prints them. Files without a NodePool get
+the default one, without a StorageClass those that AKS creates. With a live
+cluster, -f adds what would be applied to it.
 
 With --pending-only, look at pods that wait alone. With --consolidate, look at
 nodes alone, in the order in which they would go, and say why the others stay.

@@ -12,6 +12,8 @@ func onlyAdds(r Record, t *tables) bool {
 	case *Claim:
 		old := t.claims.rows[r.Name]
 		return comes(r) && (old == nil || comes(old))
+	case *Attachment:
+		return t.attached.rows[r.Name] == nil
 	case *Workload:
 		old := t.workloads.rows[r.UID]
 		return old == nil || r.Pods >= old.Pods && r.WorkloadSet == old.WorkloadSet

@@ -350,7 +350,7 @@ func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
 	}
 	a.claims.kinds.markNode(n, &out, axes)
 	a.daemons.addMissing(n, &out, axes)
-	out.Attached = distinctVolumes(out.Attached)
+	out.Attached = distinctVolumes(append(out.Attached, a.volumes.left(n)...))
 	out.VolumeSlots = freeSlots(n.slots, out.Attached)
 	out.Bound = a.terms.bound(n)
 	return out

@@ -22,6 +22,7 @@ type Snapshot struct {
 	volumes  map[string]*Volume
 	classes  map[string]*StorageClass
 	drivers  map[string]*DriverLimits
+	attached map[string]*Attachment
 	spaces   map[string]*Namespace
 	budgets  map[objectKey]*Budget
 

@@ -27,6 +27,8 @@ type volumeResolver struct {
 	volumes map[string]*Volume
 	classes map[string]*StorageClass
 	nodes   *clusterNodes
+	// attachments are those of each node, by its name.
+	attachments map[string][]*Attachment
 	// users counts the pods that name each volume claim and have not ended. It is
 	// complete once pendingPods.sort has run.
 	users map[objectKey]int
@@ -47,8 +49,12 @@ type waitingFor struct {
 }
 
 func newVolumeResolver(s *Snapshot, nodes *clusterNodes) *volumeResolver {
+	attachments := map[string][]*Attachment{}
+	for _, a := range s.attached {
+		attachments[a.Node] = append(attachments[a.Node], a)
+	}
 	return &volumeResolver{
-		claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes,
+		attachments: attachments, claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes,
 		users: map[objectKey]int{}, holders: map[objectKey]*Pod{}, firsts: map[waitingFor]*Pod{},
 	}
 }
@@ -293,6 +299,31 @@ func (r *volumeResolver) attached(p *Pod) []model.Volume {
 		}
 		if driver != "" {
 			volumes = append(volumes, model.Volume{ID: key.namespace + "/" + key.name, Driver: driver})
+		}
+	}
+	return volumes
+}
+
+// left are the volumes that are attached to a node and that no pod there uses, as while they are
+// detached. The scheduler counts them, too, as far as their PersistentVolumes are there and name a
+// CSI driver. Their IDs are names of PersistentVolumes, those of volumes that pods use are
+// namespaces and names of claims.
+func (r *volumeResolver) left(n *stateNode) []model.Volume {
+	if n.node == nil || len(r.attachments[n.node.Name]) == 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, p := range n.pods {
+		for _, name := range p.Claims {
+			if c := r.claims[objectKey{p.Ref.Namespace, name}]; c != nil {
+				used[c.Volume] = true
+			}
+		}
+	}
+	var volumes []model.Volume
+	for _, a := range r.attachments[n.node.Name] {
+		if v := r.volumes[a.Volume]; v != nil && v.CSI && a.Driver != "" && !used[a.Volume] {
+			volumes = append(volumes, model.Volume{ID: a.Volume, Driver: a.Driver})
 		}
 	}
 	return volumes

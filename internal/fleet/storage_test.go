@@ -164,3 +164,41 @@ func TestVolumeThatIsMadeForANodeTiesItsPod(t *testing.T) {
 		}
 	}
 }
+
+// The scheduler counts volumes that are attached to a node and that no pod there uses, once their
+// PersistentVolume is there and names its driver.
+func TestAttachedVolumesOfNoPodTakeSlots(t *testing.T) {
+	store := NewStore()
+	store.Put(&Node{Name: "a", Ready: true, Allocatable: Amounts{CPU: 1000, Pods: 10}})
+	store.Put(&DriverLimits{Node: "a", Limits: map[string]int{"disk": 8}})
+	store.Put(&VolumeClaim{Namespace: "default", Name: "data", Volume: "used", Bound: true})
+	store.Put(&Pod{
+		Ref: model.PodRef{Namespace: "default", Name: "p"}, Node: "a", Labels: &Labels{}, Claims: []string{"data"},
+		Spec: &PodSpec{Requests: Amounts{CPU: 100, Pods: 1}},
+	})
+	for _, v := range []Volume{{Name: "used", CSI: true}, {Name: "left", CSI: true}, {Name: "elsewhere", CSI: true}, {Name: "old"}} {
+		v.Driver = "disk"
+		store.Put(&v)
+	}
+	attached := func(node, volume string) *Attachment {
+		return &Attachment{Name: node + volume, Node: node, Driver: "disk", Volume: volume}
+	}
+	for _, volume := range []string{"used", "left", "old", "unknown", ""} {
+		store.Put(attached("a", volume))
+	}
+	store.Put(attached("b", "elsewhere"))
+	free := func() int {
+		in, err := store.Snapshot().Problem(t.Context(), noCatalogs{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in.Problem.Nodes[0].VolumeSlots["disk"]
+	}
+	if got := free(); got != 6 {
+		t.Errorf("%d free slots of 8, want 6: one is used and one is still attached", got)
+	}
+	store.Remove(attached("a", "left"))
+	if got := free(); got != 7 {
+		t.Errorf("%d free slots of 8 after the volume is detached, want 7", got)
+	}
+}

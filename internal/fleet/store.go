@@ -7,7 +7,7 @@ import (
 )
 
 // Record is one object of the mirror: *Pod, *Node, *Claim, *Pool, *Daemon,
-// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace, *Budget, *Workload,
+// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Attachment, *Namespace, *Budget, *Workload,
 // *Quota, *Buffer, *DeviceClass, *DeviceClaimTemplate, *DeviceClaim or *DeviceSlice.
 // A record that was handed to a store must not be changed any more.
 type Record interface {
@@ -31,6 +31,7 @@ type tables struct {
 	volumes  table[string, *Volume]
 	classes  table[string, *StorageClass]
 	drivers  table[string, *DriverLimits]
+	attached table[string, *Attachment]
 	spaces   table[string, *Namespace]
 	budgets  table[objectKey, *Budget]
 	// workloads are by UID.
@@ -79,6 +80,7 @@ func NewStoreFor(pods int) *Store {
 			volumes:  newTable[string, *Volume](),
 			classes:  newTable[string, *StorageClass](),
 			drivers:  newTable[string, *DriverLimits](),
+			attached: newTable[string, *Attachment](),
 			spaces:   newTable[string, *Namespace](),
 			budgets:  newTable[objectKey, *Budget](),
 
@@ -190,6 +192,7 @@ func (s *Store) Snapshot() *Snapshot {
 			volumes:  t.volumes.share(),
 			classes:  t.classes.share(),
 			drivers:  t.drivers.share(),
+			attached: t.attached.share(),
 			spaces:   t.spaces.share(),
 			budgets:  t.budgets.share(),
 
@@ -255,6 +258,15 @@ func (c *StorageClass) drop(t *tables) bool { return t.classes.remove(c.Name) }
 
 func (d *DriverLimits) put(t *tables) bool  { t.drivers.put(d.Node, d); return true }
 func (d *DriverLimits) drop(t *tables) bool { return t.drivers.remove(d.Node) }
+
+func (a *Attachment) put(t *tables) bool {
+	if old := t.attached.rows[a.Name]; old != nil && *old == *a {
+		return false // its status changes, and says nothing that counts
+	}
+	t.attached.put(a.Name, a)
+	return true
+}
+func (a *Attachment) drop(t *tables) bool { return t.attached.remove(a.Name) }
 
 func (n *Namespace) put(t *tables) bool  { t.spaces.put(n.Name, n); return true }
 func (n *Namespace) drop(t *tables) bool { return t.spaces.remove(n.Name) }

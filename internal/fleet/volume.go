@@ -35,9 +35,20 @@ type Volume struct {
 	// Alternatives are where it can be attached, OR-ed; empty means anywhere.
 	Alternatives []model.Requirements
 	Deleting     bool
+	// CSI volumes name their driver themselves; the others are of a plugin that was once part of
+	// Kubernetes.
+	CSI bool
 	// OfHost volumes are a disk or a folder of one host (local, hostPath): their data
 	// do not outlive it.
 	OfHost bool
+}
+
+// Attachment is the record of a VolumeAttachment: a volume that is attached to a node, or is about
+// to be, whether or not a pod uses it there.
+type Attachment struct {
+	Name string
+	// Node, Driver and Volume are the node, the CSI driver and the PersistentVolume.
+	Node, Driver, Volume string
 }
 
 // StorageClass is the record of a StorageClass.

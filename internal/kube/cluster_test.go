@@ -20,7 +20,7 @@ func apiServer(t *testing.T) *rest.Config {
 		"/api/v1": {"pods:Pod", "nodes:Node", "namespaces:Namespace", "limitranges:LimitRange",
 			"persistentvolumes:PersistentVolume", "persistentvolumeclaims:PersistentVolumeClaim"},
 		"/apis/apps/v1":             {"daemonsets:DaemonSet"},
-		"/apis/storage.k8s.io/v1":   {"storageclasses:StorageClass", "csinodes:CSINode"},
+		"/apis/storage.k8s.io/v1":   {"storageclasses:StorageClass", "csinodes:CSINode", "volumeattachments:VolumeAttachment"},
 		"/apis/policy/v1":           {"poddisruptionbudgets:PodDisruptionBudget"},
 		"/apis/some.other.group/v2": {},
 		"/apis/karpenter.sh/v1":     {"nodepools:NodePool", "nodeclaims:NodeClaim"},

@@ -98,6 +98,7 @@ func kinds() map[string]func() client.Object {
 		"batch/v1 CronJob":                   empty[batchv1.CronJob],
 		"storage.k8s.io/v1 StorageClass":     empty[storagev1.StorageClass],
 		"storage.k8s.io/v1 CSINode":          empty[storagev1.CSINode],
+		"storage.k8s.io/v1 VolumeAttachment": empty[storagev1.VolumeAttachment],
 		"node.k8s.io/v1 RuntimeClass":        empty[nodev1.RuntimeClass],
 		"policy/v1 PodDisruptionBudget":      empty[policyv1.PodDisruptionBudget],
 		"resource.k8s.io/v1 DeviceClass":     empty[resourcev1.DeviceClass],

@@ -69,6 +69,7 @@ func Kinds() []client.Object {
 	return []client.Object{
 		&corev1.Pod{}, &corev1.Node{}, &v1.NodeClaim{}, &v1.NodePool{}, &appsv1.DaemonSet{},
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
+		&storagev1.VolumeAttachment{},
 		&corev1.Namespace{}, &policyv1.PodDisruptionBudget{}, &corev1.LimitRange{},
 		&nodev1.RuntimeClass{},
 		&appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &corev1.ReplicationController{}, &corev1.ResourceQuota{},
@@ -153,6 +154,8 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 		return storageClass(o)
 	case *storagev1.CSINode:
 		return driverLimits(o)
+	case *storagev1.VolumeAttachment:
+		return attachment(o)
 	case *corev1.Namespace:
 		return &fleet.Namespace{Name: o.Name, Labels: o.Labels}
 	case *policyv1.PodDisruptionBudget:

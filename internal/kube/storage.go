@@ -70,7 +70,7 @@ func volume(v *corev1.PersistentVolume) *fleet.Volume {
 	var needs model.Requirements
 	switch {
 	case v.Spec.CSI != nil:
-		out.Driver = v.Spec.CSI.Driver
+		out.Driver, out.CSI = v.Spec.CSI.Driver, true
 		needs = diskNeeds(out.Driver, v.Spec.CSI.VolumeAttributes)
 	case v.Spec.AzureDisk != nil:
 		out.Driver = azureDiskDriver
@@ -134,6 +134,15 @@ func storageClass(c *storagev1.StorageClass) *fleet.StorageClass {
 		}
 	}
 	out.Alternatives = withNeeds(out.Alternatives, diskNeeds(out.Driver, c.Parameters))
+	return out
+}
+
+// attachment is of a volume in the pod's own spec where it names no PersistentVolume.
+func attachment(a *storagev1.VolumeAttachment) *fleet.Attachment {
+	out := &fleet.Attachment{Name: a.Name, Node: a.Spec.NodeName, Driver: a.Spec.Attacher}
+	if a.Spec.Source.PersistentVolumeName != nil {
+		out.Volume = *a.Spec.Source.PersistentVolumeName
+	}
 	return out
 }
 

@@ -127,6 +127,24 @@ func TestHostVolumesTieNoRunningPod(t *testing.T) {
 	}
 }
 
+// The status of an attachment changes several times and says nothing that counts.
+func TestVolumeAttachmentsOfFilesAreRead(t *testing.T) {
+	const attachment = "{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: a}, " +
+		"spec: {attacher: disk.csi.azure.com, nodeName: node, source: {persistentVolumeName: v}}, status: {attached: STATE}}"
+	store := fleet.NewStore()
+	mirror := NewMirror(store, Settings{})
+	start := store.Revision()
+	for _, state := range []string{"false", "true"} {
+		found, err := Decode(strings.NewReader(strings.ReplaceAll(attachment, "STATE", state)), "file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !mirror.Apply(found[0].Object) || store.Revision() != start+1 {
+			t.Errorf("attached %s: after %d changes, want 1", state, store.Revision()-start)
+		}
+	}
+}
+
 func TestClaimsKeepTheNodeThatTheSchedulerChose(t *testing.T) {
 	found, err := Decode(strings.NewReader(`
 apiVersion: v1

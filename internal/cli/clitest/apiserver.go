@@ -28,7 +28,7 @@ var resources = map[string][]string{
 		"persistentvolumeclaims:PersistentVolumeClaim*", "services:Service*", "replicationcontrollers:ReplicationController*",
 		"resourcequotas:ResourceQuota*"},
 	"apps/v1":                     {"daemonsets:DaemonSet*", "replicasets:ReplicaSet*", "statefulsets:StatefulSet*"},
-	"storage.k8s.io/v1":           {"storageclasses:StorageClass", "csinodes:CSINode"},
+	"storage.k8s.io/v1":           {"storageclasses:StorageClass", "csinodes:CSINode", "volumeattachments:VolumeAttachment"},
 	"policy/v1":                   {"poddisruptionbudgets:PodDisruptionBudget*"},
 	"node.k8s.io/v1":              {"runtimeclasses:RuntimeClass"},
 	"scheduling.k8s.io/v1":        {"priorityclasses:PriorityClass"},
