@@ -9,6 +9,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
+// BufferKind is the kind that owns virtual pods.
+const BufferKind = "CapacityBuffer"
+
 // Buffer is the room that a CapacityBuffer asks for: so many pods of one kind, which do
 // not exist (virtual pods).
 type Buffer struct {
@@ -53,7 +56,7 @@ func (b *Buffer) pod(i int) *Pod {
 	p := *b.Pattern
 	p.Ref = model.PodRef{Namespace: b.Namespace, Name: fmt.Sprint(b.Name, bufferMark, i)}
 	p.UID, p.Revision = fmt.Sprint(b.UID, bufferMark, i), ""
-	p.Owner, p.OwnerUID, p.Pattern = Owner{Kind: "CapacityBuffer", Name: b.Name}, b.UID, false
+	p.Owner, p.OwnerUID, p.Pattern = Owner{Kind: BufferKind, Name: b.Name}, b.UID, false
 	p.Node, p.Nominated, p.Terminating, p.Unready = "", "", false, false
 	p.Wanted, p.Unjudged, p.Announced, p.Buffer = true, false, i, b.Name
 	p.EvictionCost, p.Claims = 0, nil
@@ -121,6 +124,35 @@ func (s *Store) HasBuffers() bool {
 // BufferPlace is where the last plan has room for a virtual pod: the name of a node or of
 // its claim, or "".
 func (s *Snapshot) BufferPlace(ref model.PodRef) string { return s.coming.bufferPlaces[ref] }
+
+// BufferNode is the node where the last plan has room for a virtual pod, nil while it is not
+// there.
+func (s *Snapshot) BufferNode(ref model.PodRef) *Node {
+	place := s.BufferPlace(ref)
+	if node := s.Node(place); node != nil {
+		return node
+	}
+	if claim := s.Claim(place); claim != nil {
+		return s.Node(claim.NodeName)
+	}
+	return nil
+}
+
+// BuffersInNeed are virtual pods, one of each buffer that lacks room: the last plan has none for
+// the pod on a node that can run pods.
+func (s *Snapshot) BuffersInNeed() []*Pod {
+	var out []*Pod
+	for _, b := range s.Buffers() {
+		for i := range min(b.Pods, mostVirtual) {
+			p := b.pod(i + 1)
+			if node := s.BufferNode(p.Ref); node == nil || !node.Initialized {
+				out = append(out, p)
+				break
+			}
+		}
+	}
+	return out
+}
 
 // Buffers are all buffers, by namespace and name.
 func (s *Snapshot) Buffers() []*Buffer {

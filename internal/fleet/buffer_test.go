@@ -129,3 +129,21 @@ func TestBuffersCountAsPlannedWhenAPlanHasSeenThem(t *testing.T) {
 		t.Error("the same buffers again are a change")
 	}
 }
+
+// A buffer lacks room while any of its pods has none on a node that can run pods.
+func TestBuffersInNeedAreThoseThatLackRoom(t *testing.T) {
+	store := bufferStore()
+	if got := store.Snapshot().BuffersInNeed(); len(got) != 0 {
+		t.Errorf("%s lacks room, although there is some for both pods", got[0].Ref)
+	}
+	coming := bufferNode("2")
+	coming.Initialized = false
+	store.Put(coming)
+	got := store.Snapshot().BuffersInNeed()
+	if len(got) != 1 || got[0].Ref != virtual(2) {
+		t.Errorf("in need are %v, want the pod whose node cannot run pods", got)
+	}
+	if node := store.Snapshot().BufferNode(virtual(1)); node == nil || node.Name != "node-1" {
+		t.Errorf("the first pod has room on %v, want the node of its claim", node)
+	}
+}

@@ -5,6 +5,7 @@ package capacitybuffer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,10 @@ type Mirror interface {
 // lookAgain is how often the cluster is looked at for changes that may have taken room
 // from buffers, or given them some: the scheduler does not know virtual pods.
 const lookAgain = 5 * time.Second
+
+// retryAfter is how often buffers that lack room are planned again while nothing changes: as
+// for pods that wait, what was planned for them may have failed, and pauses end.
+const retryAfter = 10 * time.Second
 
 // Loop keeps the mirror's buffers up to date, plans them again when something has
 // changed, and writes the status of the CapacityBuffers. It implements the manager's
@@ -89,7 +94,7 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 
 // Start works until ctx ends.
 func (l *Loop) Start(ctx context.Context) error {
-	planned := l.mirror.Revision()
+	planned, last, short := l.mirror.Revision(), l.clock.Now(), false
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,11 +103,13 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.Read(ctx)
 			l.plan()
 		case plans := <-l.plans:
+			last, short = l.clock.Now(), slices.ContainsFunc(plans, func(p provisioning.BufferPlan) bool { return p.Ready < p.Wanted })
 			if err := l.status.write(ctx, plans); err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "writing the status of CapacityBuffers failed, the next plan writes it again")
 			}
 		case <-l.clock.After(lookAgain):
-			if now := l.mirror.Revision(); now != planned && l.mirror.HasBuffers() {
+			now, due := l.mirror.Revision(), short && l.clock.Since(last) >= retryAfter
+			if (now != planned || due) && l.mirror.HasBuffers() {
 				planned = now
 				l.plan()
 			}

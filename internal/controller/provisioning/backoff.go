@@ -40,22 +40,23 @@ type heldPods struct {
 // It returns the purchases that failed since the last round.
 func (b *backoff) apply(ctx context.Context, in *planInputs) []purchasebackoff.Outcome {
 	var waiting []*fleet.Pod
-	p := in.input.Problem
+	p, room := in.input.Problem, b.bufferRoom(in)
 	for i := range p.Classes {
 		for _, ref := range p.Classes[i].Pods {
-			if record := in.input.Record(ref); record != nil && record.Node == "" && !record.Unjudged {
+			record := in.input.Record(ref)
+			if record != nil && record.Node == "" && !record.Unjudged && (record.Buffer == "" || room.lacks(ref)) {
 				waiting = append(waiting, record)
 			}
 		}
 	}
 	failed := b.purchases.Observe(purchasebackoff.View{
 		Snapshot: in.snapshot, Waiting: waiting, Circumstances: in.circumstances,
-		Pending: b.reservations.hold, Explained: b.registrations.Explains, Counted: b.registrations.Counted,
+		Holds: room.holds, Pending: b.reservations.hold, Explained: b.registrations.Explains, Counted: b.registrations.Counted,
 		Explain: func(claim string, pod *fleet.Pod) string {
 			return b.explain(ctx, in, claim, pod.Ref)
 		},
 	})
-	in.held = b.hold(in)
+	in.held = b.hold(in, room)
 	return failed
 }
 
@@ -80,11 +81,13 @@ func (b *backoff) explain(ctx context.Context, in *planInputs, claim string, pod
 	return found
 }
 
-// hold takes pods out of the problem.
-func (b *backoff) hold(in *planInputs) []heldPods {
-	if b.purchases.Quiet() {
+// hold takes pods out of the problem. Of virtual pods it takes out those alone that have no room
+// without a purchase: the others have to be planned again.
+func (b *backoff) hold(in *planInputs, room *bufferRoom) []heldPods {
+	if room == nil && b.purchases.Quiet() {
 		return nil
 	}
+	room.keepPreferring(in)
 	p, workloads := in.input.Problem, purchasebackoff.Workloads{}
 	held := map[purchasebackoff.Workload]*heldPods{}
 	// probing has the workloads of which a pod is in the plan already.
@@ -94,7 +97,7 @@ func (b *backoff) hold(in *planInputs) []heldPods {
 		class := &p.Classes[i]
 		class.Pods = slices.DeleteFunc(slices.Clone(class.Pods), func(ref model.PodRef) bool {
 			record := in.input.Record(ref)
-			if record == nil {
+			if record == nil || record.Buffer != "" && !room.lacks(ref) {
 				return false
 			}
 			w := workloads.Of(record)
@@ -125,6 +128,10 @@ func (b *backoff) hold(in *planInputs) []heldPods {
 // text tells a pod why nothing is bought for it.
 func (h *heldPods) text() string {
 	r := &h.record
+	if r.Count == 0 {
+		return fmt.Sprintf("no machine is bought for it before %s, since one that was bought for it has just become ready",
+			r.Until.UTC().Format(time.TimeOnly+"Z"))
+	}
 	last := ""
 	if len(r.Last) > 0 {
 		last = ": " + r.Last[len(r.Last)-1].Why
@@ -157,11 +164,15 @@ func circumstances(in *planInputs) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// heldCount is the number of pods that are held.
+// heldCount is the number of pods that are held, without virtual ones.
 func (in *planInputs) heldCount() int {
 	n := 0
 	for i := range in.held {
-		n += len(in.held[i].pods)
+		for _, ref := range in.held[i].pods {
+			if record := in.input.Record(ref); record == nil || record.Buffer == "" {
+				n++
+			}
+		}
 	}
 	return n
 }

@@ -130,6 +130,13 @@ func (c *bufferCount) unschedulable(plan *model.Plan) {
 			of.Why = c.in.input.Rejected[i].Message
 		}
 	}
+	for i := range c.in.held {
+		for _, ref := range c.in.held[i].pods {
+			if of, _ := c.of(ref); of != nil && of.Why == "" {
+				of.Why = c.in.held[i].text()
+			}
+		}
+	}
 }
 
 func (c *bufferCount) list() []BufferPlan {

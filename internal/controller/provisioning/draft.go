@@ -19,7 +19,7 @@ type draft struct {
 	pods []model.PodRef
 	pool string
 	// plan is the id of the plan, workloads are those of the pods, at most as many as
-	// are followed; of virtual pods alone one that stands for them.
+	// are followed.
 	plan      string
 	workloads []purchasebackoff.Workload
 	// best names the offering that the plan counts on, price is its price an hour,
@@ -57,9 +57,6 @@ func (d *drafter) drafts(in *planInputs, plan *model.Plan, id string) []*draft {
 		claim.Annotations[v1beta1.AnnotationPlan] = id
 		bought := boughtFor(in, node, workloads)
 		claim.Annotations[v1beta1.AnnotationBoughtFor] = purchasebackoff.Annotation(bought)
-		if len(bought) == 0 {
-			bought = []purchasebackoff.Workload{purchasebackoff.VirtualPods(name)}
-		}
 		if d.atAnyPrice(bought) {
 			delete(claim.Annotations, v1beta1.AnnotationMostPrice)
 		}
@@ -82,7 +79,7 @@ func boughtFor(in *planInputs, node *model.NewNode, workloads purchasebackoff.Wo
 	var out []purchasebackoff.Workload
 	for _, ref := range in.input.Pods(node.Pods) {
 		record := in.input.Record(ref)
-		if record == nil || record.Buffer != "" || len(out) == purchasebackoff.MostWorkloads {
+		if record == nil || len(out) == purchasebackoff.MostWorkloads {
 			continue
 		}
 		if w := workloads.Of(record); !slices.Contains(out, w) {

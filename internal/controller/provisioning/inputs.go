@@ -42,8 +42,8 @@ type planInputs struct {
 	// those that keep theirs on machines which are not ready.
 	lost          bool
 	rearrangeable rearrangeable
-	// kept are virtual pods that are not in the problem because a disruption is buying a
-	// place for them, and where they have room until then.
+	// kept are virtual pods that are not in the problem, and where they have room: a disruption
+	// is buying a place for them, or they would rather be elsewhere, see keepPreferring.
 	kept map[model.PodRef]string
 	// probing are the NodePools that may buy a single machine, by name, with the
 	// reason.
@@ -88,19 +88,20 @@ func (in *planInputs) deletedNodes() map[string]bool {
 // keepsPlace reports whether a virtual pod's room is on a node with the taint of a
 // disruption which is not given up yet.
 func (in *planInputs) keepsPlace(ref model.PodRef, leaving map[string]bool) bool {
-	place := in.snapshot.BufferPlace(ref)
-	node := in.snapshot.Node(place)
-	if claim := in.snapshot.Claim(place); node == nil && claim != nil {
-		node = in.snapshot.Node(claim.NodeName)
-	}
+	node := in.snapshot.BufferNode(ref)
 	if node == nil || !node.Disrupted || node.Deleting || leaving[node.Name] {
 		return false
 	}
+	in.keep(ref, in.snapshot.BufferPlace(ref))
+	return true
+}
+
+// keep notes where a virtual pod has room that is not in the problem.
+func (in *planInputs) keep(ref model.PodRef, place string) {
 	if in.kept == nil {
 		in.kept = map[model.PodRef]string{}
 	}
 	in.kept[ref] = place
-	return true
 }
 
 // present returns the objects of those pods that still exist.

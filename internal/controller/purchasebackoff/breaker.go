@@ -162,6 +162,13 @@ func (r *Record) copy() Record {
 	return c
 }
 
+// knows reports whether there is a record of a key.
+func (b *Breaker) knows(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.current(key) != nil
+}
+
 func (b *Breaker) empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

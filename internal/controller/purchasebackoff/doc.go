@@ -9,7 +9,8 @@
 //
 //   - a workload, which is the owner of pods together with what planning reads of
 //     their template: a purchase fails when machines are there, or gone, and none of
-//     its pods runs on them ([Purchases]);
+//     its pods runs on them ([Purchases]); the virtual pods of a CapacityBuffer are a
+//     workload, too, and a plan that has room for them stands for a pod that runs;
 //   - an AKSNodeClass with the versions of its image and of Kubernetes: a purchase
 //     fails when its machine does not register as a node ([Registrations]).
 //
@@ -22,6 +23,7 @@
 //   - breaker.go, store.go: the mechanism, and how it is written down
 //   - purchases.go, workload.go: what was bought for which workload, and what became of it
 //   - landings.go: which purchases led to a running pod
+//   - room.go: which purchases led to room for the virtual pods of a CapacityBuffer
 //   - forgiven.go: purchases whose outcome says nothing about the workload
 //   - rounds.go: how often in a row a plan is made again because of refusals
 //   - differences.go: how a node differs from what was promised

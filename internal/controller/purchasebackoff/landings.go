@@ -61,8 +61,7 @@ func (p *Purchases) longReady(b *bought) bool {
 	return !b.ready.IsZero() && p.clock.Since(b.ready) > decideWithin
 }
 
-// wanting are the workloads of which pods wait, those for which NodePools buy virtual pods
-// included.
+// wanting are the workloads of which pods wait, and those of buffers that lack room.
 func wanting(s *fleet.Snapshot) map[Workload]bool {
 	out, workloads := map[Workload]bool{}, Workloads{}
 	for pod := range s.Pods() {
@@ -70,10 +69,8 @@ func wanting(s *fleet.Snapshot) map[Workload]bool {
 			out[workloads.Of(pod)] = true
 		}
 	}
-	if len(s.Buffers()) > 0 {
-		for _, pool := range s.Pools() {
-			out[VirtualPods(pool.Name)] = true
-		}
+	for _, pod := range s.BuffersInNeed() {
+		out[workloads.Of(pod)] = true
 	}
 	return out
 }

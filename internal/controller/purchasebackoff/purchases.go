@@ -38,6 +38,9 @@ const (
 	// settleWithin is how long a machine is given, once it is ready, until pods count
 	// as not having come.
 	settleWithin = 5 * time.Second
+	// roomSettles is how long a machine is given until room on it for virtual pods counts. It
+	// takes some seconds until the room is looked at again after a pod has come there.
+	roomSettles = 15 * time.Second
 	// decideWithin is how long after a machine became ready its purchase may still
 	// fail. What happens later is no consequence of it.
 	decideWithin = 10 * time.Minute
@@ -101,6 +104,9 @@ type bought struct {
 	looked time.Time
 	// open is whether the node was once seen so and not cordoned.
 	open bool
+	// holds is whether virtual pods of the workload had room on the node in the last round, held
+	// whether they had in any.
+	holds, held bool
 	// missed claims are gone and were ready in between, at a time when they were not looked at:
 	// pods may have run there.
 	missed bool
@@ -119,8 +125,11 @@ func NewPurchases(clk clock.Clock) *Purchases {
 type View struct {
 	Snapshot *fleet.Snapshot
 	// Waiting are the pods that are planned again: they wait, and have no place on a
-	// machine that is on its way.
+	// machine that is on its way. Of virtual pods those that have no room without a purchase.
 	Waiting []*fleet.Pod
+	// Holds reports whether virtual pods of a workload have room on the node of a claim,
+	// which can run pods.
+	Holds func(w Workload, claim string) bool
 	// Explain says in words why the node of a claim does not take a pod, or "" when
 	// nothing is known to speak against it.
 	Explain func(claim string, pod *fleet.Pod) string
@@ -167,6 +176,7 @@ func (p *Purchases) Observe(v View) []Outcome {
 		w := workloads.Of(pod)
 		waiting[w] = append(waiting[w], pod)
 	}
+	p.lookForRoom(v.Holds)
 	landed := p.landed(v.Snapshot, workloads)
 	var out []Outcome
 	for key, of := range p.open {
@@ -210,20 +220,24 @@ func (p *Purchases) add(key purchaseKey, pool, claim string, created time.Time) 
 	return b
 }
 
-// landed are the purchases with a pod of their workload on one of their machines.
+// landed are the purchases with a pod of their workload on one of their machines, or with room
+// for its virtual pods that has lasted.
 func (p *Purchases) landed(s *fleet.Snapshot, workloads Workloads) map[purchaseKey]bool {
 	plans := map[string]string{} // plan by node
+	out := map[purchaseKey]bool{}
 	for key, of := range p.open {
 		if of.decided {
 			continue
 		}
-		for name := range of.claims {
+		for name, b := range of.claims {
+			if b.holds && !b.gone && p.clock.Since(b.ready) >= roomSettles {
+				out[key] = true
+			}
 			if c := s.Claim(name); c != nil && c.NodeName != "" {
 				plans[c.NodeName] = key.plan
 			}
 		}
 	}
-	out := map[purchaseKey]bool{}
 	if len(plans) == 0 {
 		return out
 	}
@@ -245,6 +259,8 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 			of.decided = true
 			return nil
 		case b.gone:
+		case b.holds: // it is yet to be seen whether the room lasts
+			return nil
 		case b.ready.IsZero() || v.Pending(name) || p.clock.Since(b.ready) < settleWithin:
 			return nil
 		}
@@ -356,7 +372,16 @@ func (p *Purchases) Ask(w Workload, circumstances string) (Verdict, Record) {
 	if verdict == Probe && p.underWay(w) {
 		return Open, record
 	}
+	if until := p.settles(w); verdict != Open && until.After(p.clock.Now()) {
+		return Open, Record{Key: string(w), Until: until}
+	}
 	return verdict, record
+}
+
+// Follows reports whether anything is known of purchases for a workload: their outcome is
+// awaited, or some have failed.
+func (p *Purchases) Follows(w Workload) bool {
+	return p.underWay(w) || p.Landings.knows(string(w)) || p.Launches.knows(string(w))
 }
 
 // underWay reports whether the outcome of a purchase is awaited.

@@ -22,8 +22,9 @@ func (w Workload) Name() string {
 	return name
 }
 
-// VirtualPods stands for the virtual pods of CapacityBuffers for which a NodePool buys.
-func VirtualPods(nodePool string) Workload { return Workload("virtual pods of NodePool " + nodePool) }
+// virtual reports whether the pods are those of a CapacityBuffer, which never run: a plan says
+// where they have room.
+func (w Workload) virtual() bool { return strings.HasPrefix(string(w), fleet.BufferKind+" ") }
 
 func cutLast(s, separator string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, separator); i >= 0 {
