@@ -17,6 +17,9 @@ type devices struct {
 	requirements model.Requirements
 	// key is equal for pods whose devices planning cannot tell apart.
 	key string
+	// follows is the pod that comes first to a claim which both share. It is not nil where that
+	// is why the pod cannot be planned.
+	follows *Pod
 }
 
 // addTo adds the numbers of devices to a vector in place.
@@ -26,6 +29,15 @@ func (d *devices) addTo(v model.Resources, axes model.Axes) {
 			v[i] = saturatingAdd(v[i], a.Value)
 		}
 	}
+}
+
+// fix is what to do about the problem of the claims; empty stands for what helps in general.
+func (d *devices) fix() string {
+	if d.follows == nil {
+		return ""
+	}
+	return fmt.Sprintf("Wait until pod %s has a node; where it gets none, change or delete it, or give each pod a ResourceClaim of its own by "+
+		"resourceClaimTemplateName.", d.follows.Ref)
 }
 
 // axes are those that the devices need. The one by which a pod takes all devices of a driver
@@ -61,25 +73,22 @@ func (d *devices) add(axis string, n int64) {
 // deviceResolver says what the resource claims of pods need.
 type deviceResolver struct {
 	deviceTables
-	// users are the pods that name each ResourceClaim and have not ended. It is complete
-	// once pendingPods.sort has run.
-	users map[objectKey][]*Pod
+	users *claimUsers
 	kinds *deviceKinds
 }
 
 func newDeviceResolver(s *Snapshot, nodes *clusterNodes, catalogs *poolCatalogs) *deviceResolver {
 	return &deviceResolver{
-		deviceTables: s.devices, users: map[objectKey][]*Pod{},
-		kinds: newDeviceKinds(s, nodes, catalogs),
+		deviceTables: s.devices, users: newClaimUsers(nodes, catalogs), kinds: newDeviceKinds(s, nodes, catalogs),
 	}
 }
 
-// use counts the pod as a user of its ResourceClaims.
-func (r *deviceResolver) use(p *Pod) {
+// use counts the pod as a user of its ResourceClaims. An expected pod has no node yet, but room
+// on one.
+func (r *deviceResolver) use(p *Pod, expected bool) {
 	for i := range p.Spec.DeviceClaims {
-		if name := claimName(p, &p.Spec.DeviceClaims[i]); name != "" && !p.Terminal {
-			key := objectKey{p.Ref.Namespace, name}
-			r.users[key] = append(r.users[key], p)
+		if name := claimName(p, &p.Spec.DeviceClaims[i]); name != "" {
+			r.users.add(objectKey{p.Ref.Namespace, name}, p, expected)
 		}
 	}
 }
@@ -112,7 +121,7 @@ func (r *deviceResolver) resolve(p *Pod, of func(*Pod, *DeviceClaim) (claimed, s
 			problem = r.meet(&d, c)
 		}
 		if problem != "" {
-			return devices{}, fmt.Sprintf("resource claim %q: %s", ref.Name, problem)
+			return devices{follows: c.follows}, fmt.Sprintf("resource claim %q: %s", ref.Name, problem)
 		}
 	}
 	slices.SortFunc(d.amounts, func(x, y Amount) int { return strings.Compare(x.Name, y.Name) })
@@ -125,6 +134,8 @@ func (r *deviceResolver) resolve(p *Pod, of func(*Pod, *DeviceClaim) (claimed, s
 type claimed struct {
 	demand *DeviceDemand
 	where  model.Requirements
+	// follows is as in devices.
+	follows *Pod
 }
 
 // claimedBy finds what a reference asks for.
@@ -153,8 +164,8 @@ func (r *deviceResolver) here(p *Pod, c *DeviceClaim) (claimed, string) {
 	if c.Allocation != nil {
 		return claimed{where: c.Allocation.Where}, c.Allocation.Unplanned
 	}
-	if first := r.firstUser(c); first != nil && first.Ref != p.Ref {
-		return claimed{}, fmt.Sprintf("ResourceClaim %s is shared with pod %s, which is planned first; this pod follows it to its node",
+	if first := r.users.first(objectKey{c.Namespace, c.Name}); first != nil && first.Ref != p.Ref {
+		return claimed{follows: first}, fmt.Sprintf("ResourceClaim %s is shared with pod %s, which is planned first; this pod follows it to its node",
 			c.Name, first.Ref)
 	}
 	return claimed{demand: &c.Demand}, ""
@@ -172,15 +183,6 @@ func (r *deviceResolver) elsewhere(p *Pod, c *DeviceClaim) (claimed, string) {
 			"so that its pods cannot be moved one by one", c.Name)
 	}
 	return claimed{}, ""
-}
-
-// firstUser is the oldest pod that shares a claim.
-func (r *deviceResolver) firstUser(c *DeviceClaim) *Pod {
-	users := r.users[objectKey{c.Namespace, c.Name}]
-	if len(users) == 0 {
-		return nil
-	}
-	return slices.MinFunc(users, older)
 }
 
 // meet adds to the devices what a claim needs, or says what nap does not know of it.

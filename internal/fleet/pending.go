@@ -35,7 +35,7 @@ func (q *pendingPods) sort(pods map[model.PodRef]*Pod, volumes *volumeResolver, 
 	for _, p := range pods {
 		expected := q.nominated(p)
 		volumes.use(p, expected != nil)
-		claims.use(p)
+		claims.use(p, expected != nil)
 		switch {
 		case expected != nil:
 			expected.pods = append(expected.pods, p)
@@ -165,7 +165,7 @@ func (q *pendingPods) classes(volumes *volumeResolver, claims *deviceResolver) [
 		}
 		held, problem := claims.devicesOf(p)
 		if problem != "" {
-			q.reject(p, Rejection{Reason: model.ReasonResourceClaims, Message: problem})
+			q.reject(p, Rejection{Reason: model.ReasonResourceClaims, Message: problem, Fix: held.fix()})
 			continue
 		}
 		key := recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key, held.key}
