@@ -31,7 +31,7 @@ func (s *Snapshot) Priced(ctx context.Context, source Catalogs, further []Place)
 	for _, p := range further {
 		asked[p] = true
 	}
-	for _, n := range joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers, withoutClaims: s.withoutClaims()}).list {
+	for _, n := range joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.attaching.drivers, withoutClaims: s.withoutClaims()}).list {
 		if size := n.labels[model.LabelInstanceType]; n.pool != "" && size != "" {
 			asked[Place{size, n.labels[model.LabelZone]}] = true
 		}

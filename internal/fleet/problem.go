@@ -170,7 +170,7 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		return nil, err
 	}
 	nodes := joinNodes(s, &nodeDescriber{
-		catalogs: catalogs, drivers: s.drivers, own: opts.Own, showNames: podsNameNodes(s), features: featuresAsked(s),
+		catalogs: catalogs, drivers: s.attaching.drivers, own: opts.Own, showNames: podsNameNodes(s), features: featuresAsked(s),
 		byDriver: s.devices.resources(), withoutClaims: s.withoutClaims(),
 	})
 	catalogs.leaveOutUncounted(s.Pools(), nodes)

@@ -21,13 +21,19 @@ type Snapshot struct {
 	vclaims  map[objectKey]*VolumeClaim
 	volumes  map[string]*Volume
 	classes  map[string]*StorageClass
-	drivers  map[string]*DriverLimits
-	attached map[string]*Attachment
 	spaces   map[string]*Namespace
 	budgets  map[objectKey]*Budget
 
-	devices deviceTables
-	coming  comingPods
+	attaching attaching
+	devices   deviceTables
+	coming    comingPods
+}
+
+// attaching is what is known of how nodes attach volumes.
+type attaching struct {
+	// drivers are by the name of the node, attached by that of the VolumeAttachment.
+	drivers  map[string]*DriverLimits
+	attached map[string]*Attachment
 }
 
 // comingPods is what is known of pods that do not exist.

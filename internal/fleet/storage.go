@@ -50,7 +50,7 @@ type waitingFor struct {
 
 func newVolumeResolver(s *Snapshot, nodes *clusterNodes) *volumeResolver {
 	attachments := map[string][]*Attachment{}
-	for _, a := range s.attached {
+	for _, a := range s.attaching.attached {
 		attachments[a.Node] = append(attachments[a.Node], a)
 	}
 	return &volumeResolver{

@@ -191,11 +191,10 @@ func (s *Store) Snapshot() *Snapshot {
 			vclaims:  t.vclaims.share(),
 			volumes:  t.volumes.share(),
 			classes:  t.classes.share(),
-			drivers:  t.drivers.share(),
-			attached: t.attached.share(),
 			spaces:   t.spaces.share(),
 			budgets:  t.budgets.share(),
 
+			attaching: attaching{drivers: t.drivers.share(), attached: t.attached.share()},
 			devices: deviceTables{
 				classes: t.deviceClasses.share(), templates: t.deviceTemplates.share(),
 				claims: t.deviceClaims.share(), slices: t.deviceSlices.share(), ofGPU: t.ofGPU,

@@ -44,7 +44,7 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 	if err != nil {
 		return nil, err
 	}
-	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers, withoutClaims: s.withoutClaims()})
+	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.attaching.drivers, withoutClaims: s.withoutClaims()})
 	type load struct {
 		requests Amounts
 		pods     int
