@@ -11,13 +11,15 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/mode"
 	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 )
 
 // newAssembly returns what Karpenter's controllers share, with a cloud provider that launches
-// nothing in mode Manual, and adds the keeper of the mode. controllers is the manager to which
+// nothing in mode Manual, and holds back NodeClaims of no plan while registrations pause, and adds the keeper of the mode. controllers is the manager to which
 // Karpenter's controllers are added.
 func newAssembly(
 	ctx context.Context, mgr, controllers manager.Manager, cfg Config, cloud *Cloud, checks func() prerequisitewatch.Report,
+	registrations *purchasebackoff.Registrations,
 ) (*karpenter.Assembly, error) {
 	objects, err := changes.Of(ctx, mgr.GetCache(), &karpv1.NodeClaim{}, &karpv1.NodePool{})
 	if err != nil {
@@ -28,7 +30,8 @@ func newAssembly(
 		Checks: checks, OutboundType: cloud.Surroundings.OutboundType,
 		DefaultNodePools: cfg.Options.DefaultNodePools, Dataplane: cloud.Dataplane, Changes: objects.Count,
 	}
-	assembly, err := karpenter.New(ctx, controllers, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
+	guard := purchasebackoff.NewGuard(cloud.Provider, mgr.GetClient(), registrations, cfg.Clock)
+	assembly, err := karpenter.New(ctx, controllers, cfg.Clock, mode.Guard{CloudProvider: guard, Finding: cloud.mode.Finding})
 	if err != nil {
 		return nil, err
 	}

@@ -206,7 +206,8 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err != nil {
 		return err
 	}
-	assembly, err := newAssembly(ctx, mgr, barrier.behind(controllers), cfg, &cloud, checks.Report)
+	past := newPurchases(cfg.Clock)
+	assembly, err := newAssembly(ctx, mgr, barrier.behind(controllers), cfg, &cloud, checks.Report, past.registrations)
 	if err != nil {
 		return err
 	}
@@ -235,7 +236,6 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		Forget: cloud.Forget,
 	}
 	if cfg.Options.Engine == EngineNap {
-		past := newPurchases(cfg.Clock)
 		memory[snapshot.MemoryPurchases] = past.store()
 		err := registerNap(ctx, mgr, cfg, napParts{assembly, cloud, past, collector, controllers, barrier, publisher.Restored})
 		if err != nil {

@@ -102,7 +102,7 @@ func inMarket(t *testing.T, sold market, pods []client.Object, test func(t *test
 		w := newAzureWorld(t, sold, pods, recorder)
 		kube.Client = w.kube
 		w.reconcilers = append(w.reconcilers, claims)
-		cloud.CloudProvider = w.start(recorder)
+		cloud.CloudProvider = purchasebackoff.NewGuard(w.start(recorder), w.kube, w.registrations, clock.RealClock{})
 		test(t, w)
 	})
 }

@@ -29,6 +29,7 @@
 //   - differences.go: how a node differs from what was promised
 //   - sizes.go: machines that come smaller than promised
 //   - registrations.go: machines that do not register
+//   - guard.go: the cloud, which holds back NodeClaims that no plan made
 //   - ceiling.go: how many machines may be bought
 //   - loop.go: conditions of NodePools and AKSNodeClasses, events, metrics
 package purchasebackoff

@@ -64,6 +64,8 @@ type machine struct {
 	failed bool
 	// seen is whether its claim has been observed since it was created.
 	seen bool
+	// held machines wait until purchases resume, see Guard.
+	held bool
 }
 
 // seenWithin is how long a claim may take from its creation until it is observed.
@@ -256,6 +258,10 @@ func (r *Registrations) circumstances(key string) string {
 func (r *Registrations) Ask(class string) (Verdict, Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.ask(class)
+}
+
+func (r *Registrations) ask(class string) (Verdict, Record) {
 	facts := r.classes[class]
 	verdict, record := Closed, Record{}
 	for _, key := range facts.keys {
@@ -274,7 +280,7 @@ func (r *Registrations) Ask(class string) (Verdict, Record) {
 // failure.
 func (r *Registrations) probing(class string, record *Record) bool {
 	for _, m := range r.machines {
-		if m.class == class && !m.failed && m.made.After(record.Since) {
+		if m.class == class && !m.failed && !m.held && m.made.After(record.Since) {
 			return true
 		}
 	}
@@ -310,7 +316,7 @@ func (r *Registrations) AskPool(pool *karpv1.NodePool) (Verdict, Record) {
 		Last: []Failure{{Pool: pool.Name, Why: healthy.Message}},
 	}
 	for _, m := range r.machines {
-		if m.pool == pool.Name && !m.failed {
+		if m.pool == pool.Name && !m.failed && !m.held {
 			return Open, record
 		}
 	}
