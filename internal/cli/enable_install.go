@@ -144,6 +144,9 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err := i.checkCluster(ctx); err != nil {
 		return err
 	}
+	if err := i.checkReleases(ctx); err != nil {
+		return err
+	}
 	if err := i.makeAzure(ctx); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (i *installation) chart(clientID string) charts.Release {
 
 // names learns from the chart what it calls nap's Deployment and ServiceAccount.
 func (i *installation) names() error {
-	release := i.chart("not made yet")
+	release := i.chart(noClientID)
 	rendered, err := release.Render()
 	if err != nil {
 		return fmt.Errorf("%w; nothing was made", err)
@@ -152,12 +152,20 @@ func (i *installation) names() error {
 	return errors.New("the chart nap has no Deployment: this is a fault of nap, report it")
 }
 
-// installReleases installs the definitions, and then nap.
-func (i *installation) installReleases(ctx context.Context) error {
-	releases := []charts.Release{
+// noClientID stands for the client id of an identity that is not made yet.
+const noClientID = "CLIENT_ID"
+
+// releases are what is installed, in order: the definitions, and then nap.
+func (i *installation) releases() []charts.Release {
+	return []charts.Release{
 		{Chart: "nap-crd", Name: releaseDefinitions, Namespace: i.flags.namespace, Kubernetes: i.facts.Kubernetes.Version},
-		i.chart(cmp.Or(i.plan.ClientID, "CLIENT_ID")),
+		i.chart(cmp.Or(i.plan.ClientID, noClientID)),
 	}
+}
+
+// installReleases installs them.
+func (i *installation) installReleases(ctx context.Context) error {
+	releases := i.releases()
 	if i.op.dryRun {
 		for _, r := range releases {
 			would := &dryRelease{Name: r.Name, Chart: r.Chart, Namespace: r.Namespace, Undo: uninstall(r.Name, r.Namespace)}
@@ -172,10 +180,8 @@ func (i *installation) installReleases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range releases {
-		if err := installer.Check(ctx, r); err != nil {
-			return fmt.Errorf("release %s: %w", r.Name, err)
-		}
+	if err := installable(ctx, installer, releases); err != nil {
+		return err
 	}
 	if err := i.makeNamespace(ctx); err != nil {
 		return err

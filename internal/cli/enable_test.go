@@ -20,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
@@ -33,6 +34,10 @@ type candidate struct {
 	issuer string
 	azure  func(*armsim.Config)
 	env    *armtest.Env
+	// objects are the cluster's, as YAML, before the first run; api has them from then on.
+	objects    string
+	api        *clitest.APIServer
+	kubeconfig string
 	// nodes is how many there are, with ten pods each.
 	nodes int64
 }
@@ -56,18 +61,16 @@ func (c *candidate) but(change func(*armsim.Config)) *candidate {
 	return c
 }
 
-// server answers what nap enable asks of a cluster before it changes that.
-func (c *candidate) server() string {
+// start starts Azure and the API server, which also says what it issues tokens as.
+func (c *candidate) start() {
+	c.env = armtest.New(c.T, c.azure)
+	c.api, _ = clitest.NewAPIServer(c.T, c.TempDir(), []byte(c.objects))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch r.URL.Path {
-		case "/.well-known/openid-configuration":
+		if r.URL.Path == "/.well-known/openid-configuration" {
 			fmt.Fprintf(w, `{"issuer": %q}`, c.issuer)
-		case "/api/v1/namespaces/nap-system/secrets":
-			fmt.Fprint(w, `{"apiVersion": "v1", "kind": "SecretList", "items": []}`)
-		default:
-			http.NotFound(w, r)
+			return
 		}
+		c.api.ServeHTTP(w, r)
 	}))
 	c.Cleanup(s.Close)
 	file := filepath.Join(c.TempDir(), "kubeconfig")
@@ -75,13 +78,15 @@ func (c *candidate) server() string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		c.Fatal(err)
 	}
-	return file
+	c.kubeconfig = file
 }
 
 // enable runs nap enable.
 func (c *candidate) enable(args ...string) (text string, code int) {
 	c.Helper()
-	c.env = armtest.New(c.T, c.azure)
+	if c.api == nil {
+		c.start()
+	}
 	var out bytes.Buffer
 	o := &operator{streams: command.Streams{Out: &out, Err: &out}, now: time.Now}
 	e := newEnabler(o)
@@ -95,7 +100,7 @@ func (c *candidate) enable(args ...string) (text string, code int) {
 		return nil
 	}
 	cmd := enableCommand(o, e)
-	cmd.SetArgs(append([]string{"--resource-group", "nap", "--name", "nap", "--subscription", testSubscription, "--kubeconfig", c.server()}, args...))
+	cmd.SetArgs(append([]string{"--resource-group", "nap", "--name", "nap", "--subscription", testSubscription, "--kubeconfig", c.kubeconfig}, args...))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(c.Context())
 	if err == nil {

@@ -49,7 +49,20 @@ func (t *Target) IdentityID() string {
 
 // Subject is how the tokens of nap's ServiceAccount name it.
 func (t *Target) Subject() string {
-	return "system:serviceaccount:" + t.Namespace + ":" + t.ServiceAccount
+	return subjectPrefix + t.Namespace + ":" + t.ServiceAccount
+}
+
+// subjectPrefix is what the subjects of ServiceAccounts begin with.
+const subjectPrefix = "system:serviceaccount:"
+
+// ParseSubject is the inverse of [Target.Subject]: namespace and name of a ServiceAccount;
+// both are empty for a subject that is none.
+func ParseSubject(subject string) (namespace, account string) {
+	names, is := strings.CutPrefix(subject, subjectPrefix)
+	if namespace, account, cut := strings.Cut(names, ":"); is && cut {
+		return namespace, account
+	}
+	return "", ""
 }
 
 // clusterID is the cluster's resource id as templates write it: AKS spells its own in

@@ -150,6 +150,21 @@ func (p *Plan) credential() Step {
 	}
 }
 
+// TrustedSubject is whose tokens of the cluster count as those of nap's identity: what the
+// federated credential says now. It is empty where there is none, or where it is for tokens of
+// another cluster.
+func (p *Plan) TrustedSubject(ctx context.Context) (string, error) {
+	t := &p.target
+	answer, err := p.credentials.Get(ctx, t.Cluster.ResourceGroup, t.IdentityName(), CredentialName, nil)
+	if missing(err) {
+		return "", nil
+	}
+	if err != nil || answer.Properties == nil || value(answer.Properties.Issuer) != t.Cluster.OIDCIssuer {
+		return "", err
+	}
+	return value(answer.Properties.Subject), nil
+}
+
 func (p *Plan) role(r Role) Step {
 	scope := p.target.subscription()
 	guid := r.ID[strings.LastIndexByte(r.ID, '/')+1:]

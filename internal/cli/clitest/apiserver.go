@@ -18,6 +18,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -26,8 +27,15 @@ import (
 var resources = map[string][]string{
 	"v1": {"pods:Pod*", "nodes:Node", "namespaces:Namespace", "limitranges:LimitRange*", "persistentvolumes:PersistentVolume",
 		"persistentvolumeclaims:PersistentVolumeClaim*", "services:Service*", "replicationcontrollers:ReplicationController*",
-		"resourcequotas:ResourceQuota*"},
-	"apps/v1":                     {"daemonsets:DaemonSet*", "replicasets:ReplicaSet*", "statefulsets:StatefulSet*"},
+		"resourcequotas:ResourceQuota*", "secrets:Secret*", "serviceaccounts:ServiceAccount*", "configmaps:ConfigMap*"},
+	"apps/v1": {"daemonsets:DaemonSet*", "replicasets:ReplicaSet*", "statefulsets:StatefulSet*", "deployments:Deployment*"},
+	"rbac.authorization.k8s.io/v1": {"roles:Role*", "rolebindings:RoleBinding*", "clusterroles:ClusterRole",
+		"clusterrolebindings:ClusterRoleBinding"},
+	"apiextensions.k8s.io/v1": {"customresourcedefinitions:CustomResourceDefinition"},
+	"networking.k8s.io/v1":    {"networkpolicies:NetworkPolicy*"},
+	"autoscaling/v2":          {"horizontalpodautoscalers:HorizontalPodAutoscaler*"},
+	"admissionregistration.k8s.io/v1": {"validatingadmissionpolicies:ValidatingAdmissionPolicy",
+		"validatingadmissionpolicybindings:ValidatingAdmissionPolicyBinding"},
 	"storage.k8s.io/v1":           {"storageclasses:StorageClass", "csinodes:CSINode", "volumeattachments:VolumeAttachment"},
 	"policy/v1":                   {"poddisruptionbudgets:PodDisruptionBudget*"},
 	"node.k8s.io/v1":              {"runtimeclasses:RuntimeClass"},
@@ -40,7 +48,7 @@ var resources = map[string][]string{
 	},
 }
 
-// APIServer answers discovery, reads and merge patches of objects as an API server does.
+// APIServer answers discovery, reads and writes of objects as an API server does.
 type APIServer struct {
 	mu      sync.Mutex
 	objects []*unstructured.Unstructured
@@ -154,17 +162,28 @@ func (s *APIServer) answer(r *http.Request) (int, any) {
 		return status(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q",
 			parts[0], r.Header.Get("Impersonate-User"), strings.ToLower(r.Method), parts[0]))
 	}
+	if len(parts) == 1 && r.Method == http.MethodPost {
+		return s.create(version, kind, namespace, r)
+	}
 	if len(parts) == 1 {
 		list := map[string]any{"apiVersion": version, "kind": kind + "List", "metadata": map[string]any{}}
-		list["items"] = s.find(version, kind, namespace, "")
+		list["items"] = selected(s.find(version, kind, namespace, ""), r.FormValue("labelSelector"))
 		return http.StatusOK, list
 	}
 	found := s.find(version, kind, namespace, parts[1])
+	if r.Method == http.MethodPatch && r.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType) {
+		return s.apply(version, kind, namespace, parts[1], r)
+	}
 	if len(found) == 0 {
 		return status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", parts[0], parts[1]))
 	}
-	if r.Method == http.MethodPatch {
+	switch r.Method {
+	case http.MethodPatch:
 		return s.patch(found[0], kind, r)
+	case http.MethodPut:
+		return s.replace(found[0], r)
+	case http.MethodDelete:
+		return s.remove(found[0])
 	}
 	return http.StatusOK, found[0]
 }
@@ -249,7 +268,7 @@ func resourceList(version string) metav1.APIResourceList {
 	for _, entry := range resources[version] {
 		name, kind, _ := strings.Cut(entry, ":")
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: name, Kind: strings.TrimSuffix(kind, "*"), Namespaced: strings.HasSuffix(kind, "*"), Verbs: metav1.Verbs{"get", "list", "patch"},
+			Name: name, Kind: strings.TrimSuffix(kind, "*"), Namespaced: strings.HasSuffix(kind, "*"), Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update"},
 		})
 	}
 	return list

@@ -77,7 +77,7 @@ func (i *Installer) Install(ctx context.Context, want charts.Release) (Outcome, 
 	return i.install(ctx, want, rendered)
 }
 
-// Check refuses what Install would refuse, and writes nothing.
+// Check refuses what Install would refuse, by a [RefusedError], and writes nothing.
 func (i *Installer) Check(ctx context.Context, want charts.Release) error {
 	rendered, err := want.Render()
 	if err != nil {
@@ -123,9 +123,9 @@ func (i *Installer) prepare(ctx context.Context, want charts.Release, rendered *
 		return nil, nil, err
 	}
 	if last != nil && last.Info.Status.IsPending() && !byNap(last) {
-		return nil, nil, fmt.Errorf("release %s in namespace %s is %s since %s: helm is at work on it, or was stopped; "+
+		return nil, nil, &RefusedError{Why: fmt.Sprintf("release %s in namespace %s is %s since %s: helm is at work on it, or was stopped; "+
 			"wait for it, or: helm rollback %[1]s --namespace %[2]s",
-			want.Name, want.Namespace, last.Info.Status, last.Info.LastDeployed.UTC().Format(time.RFC3339))
+			want.Name, want.Namespace, last.Info.Status, last.Info.LastDeployed.UTC().Format(time.RFC3339))}
 	}
 	return objects, last, i.checkOwners(ctx, objects, want, last)
 }

@@ -3,8 +3,10 @@ package helmrelease
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,6 +53,36 @@ func owner(o *unstructured.Unstructured, name, namespace string) string {
 	return "belongs to no release of Helm"
 }
 
+// RefusedError says what has to be done before a release can be installed.
+type RefusedError struct {
+	// Why says what is in the way, and what to do about it.
+	Why string
+	// Namespace is another one, for which a release of the same name has made the objects.
+	Namespace string
+}
+
+func (r *RefusedError) Error() string { return r.Why }
+
+// Elsewhere are the other namespaces that have a release of the name, of the chart of that
+// name, in order.
+func (i *Installer) Elsewhere(ctx context.Context, name string) ([]string, error) {
+	everywhere := i.store
+	everywhere.namespace = ""
+	all, err := everywhere.history(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, r := range all {
+		gone := r.Info.Status == common.StatusUninstalled || r.Info.Status == common.StatusSuperseded
+		if !gone && r.Namespace != i.store.namespace && r.Chart != nil && r.Chart.Name() == name {
+			out = append(out, r.Namespace)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
 // checkOwners refuses objects of another owner.
 func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Unstructured, want charts.Release,
 	last *releasev1.Release) error {
@@ -62,6 +94,7 @@ func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Uns
 		objects = manifest.Others(objects, had)
 	}
 	var foreign, adopt []string
+	namespace := ""
 	for _, o := range objects {
 		found, err := i.applier.Get(ctx, o)
 		if err != nil {
@@ -74,6 +107,9 @@ func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Uns
 		if whose == "" {
 			continue
 		}
+		if annotations := found.GetAnnotations(); annotations[annotationName] == want.Name && annotations[annotationNamespace] != want.Namespace {
+			namespace = annotations[annotationNamespace]
+		}
 		foreign = append(foreign, o.GetKind()+" "+o.GetName()+" "+whose)
 		object := strings.ToLower(o.GetKind()) + "/" + o.GetName()
 		if o.GetNamespace() != "" {
@@ -85,7 +121,8 @@ func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Uns
 	if len(foreign) == 0 {
 		return nil
 	}
-	return fmt.Errorf("release %s would take over what is not its own: %s. Nothing was written. "+
-		"Uninstall what it belongs to, or hand it over:\n  %s",
-		want.Name, strings.Join(foreign, "; "), strings.Join(adopt, "\n  "))
+	return &RefusedError{Namespace: namespace, Why: fmt.Sprintf(
+		"release %s would take over what is not its own: %s. Nothing was written to the cluster. "+
+			"Uninstall what it belongs to, or hand it over:\n  %s",
+		want.Name, strings.Join(foreign, "; "), strings.Join(adopt, "\n  "))}
 }

@@ -72,7 +72,7 @@ func TestDefinitionsOfAnotherOwnerAreRefused(t *testing.T) {
 			i := c.installer(t, 0)
 			_, err := i.Install(t.Context(), definitions())
 			want := "release nap-crd would take over what is not its own: CustomResourceDefinition nodepools.karpenter.sh " + tt.owner +
-				". Nothing was written. Uninstall what it belongs to, or hand it over:\n" +
+				". Nothing was written to the cluster. Uninstall what it belongs to, or hand it over:\n" +
 				"  kubectl label --overwrite customresourcedefinition/nodepools.karpenter.sh app.kubernetes.io/managed-by=Helm && " +
 				"kubectl annotate --overwrite customresourcedefinition/nodepools.karpenter.sh " +
 				"meta.helm.sh/release-name=nap-crd meta.helm.sh/release-namespace=nap-system"

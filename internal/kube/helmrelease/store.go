@@ -2,6 +2,7 @@ package helmrelease
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/base64"
@@ -37,18 +38,19 @@ func secretName(r *releasev1.Release) string {
 	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.Name, r.Version)
 }
 
-// history are the revisions of a release, in no order.
+// history are the revisions of a release, in no order; of all namespaces where the store has
+// none.
 func (s *store) history(ctx context.Context, name string) ([]*releasev1.Release, error) {
 	list, err := s.kube.CoreV1().Secrets(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,name=" + name})
 	if err != nil {
-		return nil, fmt.Errorf("read the releases of Helm in namespace %s: %w", s.namespace, err)
+		return nil, fmt.Errorf("read the releases of Helm in %s: %w", cmp.Or(s.namespace, "all namespaces"), err)
 	}
 	var out []*releasev1.Release
 	for i := range list.Items {
 		r, err := decode(list.Items[i].Data[dataKey])
 		if err != nil {
 			return nil, fmt.Errorf("secret %s in namespace %s is no release of Helm: %w: look at it with helm history %s, or remove it",
-				list.Items[i].Name, s.namespace, err, name)
+				list.Items[i].Name, list.Items[i].Namespace, err, name)
 		}
 		out = append(out, r)
 	}
