@@ -107,6 +107,9 @@ func brief(err error) error {
 
 // undo removes what was made, the last first.
 func (i *installation) undo(ctx context.Context) error {
+	if err := i.checkUndo(ctx); err != nil {
+		return err
+	}
 	if err := i.refuseWithMachines(ctx); err != nil {
 		return err
 	}

@@ -17,6 +17,15 @@ import (
 // elsewhere is another namespace in which nap is already; empty where there is none. nap is
 // where its release is, or a Deployment with the ServiceAccount that may sign in as its identity.
 func (i *installation) elsewhere(ctx context.Context, installer *helmrelease.Installer) (string, error) {
+	subject, err := i.plan.TrustedSubject(ctx)
+	if err != nil {
+		return "", fmt.Errorf("look at the federated credential %s: %w", setup.CredentialName, brief(err))
+	}
+	namespace, account := setup.ParseSubject(subject)
+	here, err := installer.Current(ctx, releaseName)
+	if err != nil || here != nil && namespace == i.flags.namespace {
+		return "", err
+	}
 	found, err := installer.Elsewhere(ctx, releaseName)
 	if err != nil {
 		return "", err
@@ -24,11 +33,6 @@ func (i *installation) elsewhere(ctx context.Context, installer *helmrelease.Ins
 	if len(found) > 0 {
 		return found[0], nil
 	}
-	subject, err := i.plan.TrustedSubject(ctx)
-	if err != nil {
-		return "", fmt.Errorf("look at the federated credential %s: %w", setup.CredentialName, brief(err))
-	}
-	namespace, account := setup.ParseSubject(subject)
 	if namespace == "" || namespace == i.flags.namespace {
 		return "", nil
 	}
@@ -64,6 +68,28 @@ func (i *installation) checkReleases(ctx context.Context) error {
 			"or remove that one before, by nap enable --undo --namespace %[1]s", other, i.flags.namespace)
 	}
 	return installable(ctx, installer, i.releases())
+}
+
+// checkUndo refuses to remove the identity of a nap that is in another namespace, and says so where
+// there is no nap to be removed.
+func (i *installation) checkUndo(ctx context.Context) error {
+	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
+	if err != nil {
+		return err
+	}
+	other, err := i.elsewhere(ctx, installer)
+	if err != nil {
+		return err
+	}
+	if other != "" {
+		return first("nap is in namespace %s, and --namespace is %s; nothing was removed. Run this again with --namespace %[1]s",
+			other, i.flags.namespace)
+	}
+	here, err := installer.Current(ctx, releaseName)
+	if err == nil && here == nil && !i.op.forPrograms() {
+		fmt.Fprintf(i.op.streams.Out, "release %s: there is none in any namespace; what is left in Azure is looked for\n", releaseName)
+	}
+	return err
 }
 
 // installable refuses releases that cannot be installed as the cluster is.

@@ -113,3 +113,40 @@ func TestEnableTakesTheIdentityOfANapThatIsGone(t *testing.T) {
 		t.Errorf("the identity trusts %q:\n%s", c.subject(), text)
 	}
 }
+
+// TestUndoLeavesTheNapOfAnotherNamespaceAlone: it names the namespace, and removes nothing; with
+// that namespace it removes all.
+func TestUndoLeavesTheNapOfAnotherNamespaceAlone(t *testing.T) {
+	c := ready(t)
+	c.start()
+	if text, code := c.enable(testImage, "--namespace=other", "--timeout=0s"); code != exitNotReady {
+		t.Fatalf("exit code %d:\n%s", code, text)
+	}
+	before := c.writes()
+	for _, more := range [][]string{{}, {"--dry-run"}, {"--namespace=third"}} {
+		text, code := c.enable(append(more, "--undo")...)
+		if code != exitFirst || !strings.Contains(text, "nap is in namespace other, and --namespace is ") ||
+			!strings.Contains(text, "nothing was removed. Run this again with --namespace other") {
+			t.Errorf("%v: exit code %d:\n%s", more, code, text)
+		}
+	}
+	if c.writes() != before || c.subject() == "" {
+		t.Errorf("%d writes in Azure, the identity trusts %q", c.writes()-before, c.subject())
+	}
+	text, code := c.enable("--undo", "--namespace=other")
+	if code != 0 || !strings.Contains(text, "release nap: removed") || !strings.Contains(text, "identity nap-nap: removed") ||
+		strings.Contains(text, "there is none") {
+		t.Errorf("exit code %d:\n%s", code, text)
+	}
+}
+
+// TestUndoWithoutAReleaseSaysSo: and removes what is left in Azure.
+func TestUndoWithoutAReleaseSaysSo(t *testing.T) {
+	c := ready(t)
+	c.start()
+	c.trust("other")
+	text, code := c.enable("--undo")
+	if code != 0 || !strings.Contains(text, "release nap: there is none in any namespace") || !strings.Contains(text, "identity nap-nap: removed") {
+		t.Errorf("exit code %d:\n%s", code, text)
+	}
+}

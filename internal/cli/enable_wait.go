@@ -144,7 +144,13 @@ func (i *installation) uninstallReleases(ctx context.Context) error {
 	}
 	for _, name := range []string{releaseName, releaseDefinitions} {
 		if i.op.dryRun {
-			i.op.wouldRemove("release "+name, uninstall(name, i.flags.namespace))
+			last, err := installer.Current(ctx, name)
+			if err != nil {
+				return err
+			}
+			if last != nil {
+				i.op.wouldRemove("release "+name, uninstall(name, i.flags.namespace))
+			}
 			continue
 		}
 		there, err := installer.Uninstall(ctx, name)

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,17 +26,25 @@ func selected(objects []any, selector string) []any {
 	})
 }
 
-// body is the object that a request brings, as JSON or YAML.
+// body is the object that a request brings, as protobuf, JSON or YAML.
 func body(r *http.Request) (*unstructured.Unstructured, error) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
+	o := &unstructured.Unstructured{}
+	if r.Header.Get("Content-Type") == runtime.ContentTypeProtobuf {
+		typed, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		o.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		return o, err
+	}
 	text, err = yaml.YAMLToJSON(text)
 	if err != nil {
 		return nil, err
 	}
-	o := &unstructured.Unstructured{}
 	return o, json.Unmarshal(text, &o.Object)
 }
 
