@@ -115,6 +115,7 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
+	cluster.QPS, cluster.Burst = 50, 100 // each object of the releases is looked at, and applied
 	access, err := e.doctor.connect(&cfg)
 	if err != nil {
 		return err
