@@ -180,6 +180,8 @@ type installation struct {
 	// memory is the limit that the release gets since the cluster is large; empty for the
 	// chart's own.
 	memory string
+	// shadow says that the release has been a shadow so far.
+	shadow bool
 	// plain says that nap buys plain virtual machines: that is wanted, or AKS makes none.
 	plain bool
 }

@@ -56,7 +56,12 @@ func (i *installation) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if shadowed(values) {
+		return errors.New("--values: shadow.enabled is true, and a shadow only watches: leave it out to have nap buy, " +
+			"or install the shadow by helm (docs/shadow.md)")
+	}
 	if last != nil && last.Config != nil {
+		i.shadow = shadowed(last.Config)
 		values = charts.Overlay(values, last.Config)
 	}
 	c := i.facts.Cluster
@@ -71,6 +76,9 @@ func (i *installation) prepare(ctx context.Context) error {
 		settings["vnetSubnetId"] = i.flags.subnet
 	}
 	ours := map[string]any{"settings": settings}
+	if i.shadow {
+		ours["shadow"] = map[string]any{"enabled": false}
+	}
 	if reference := i.imageReference(); reference != "" {
 		if ours["image"], err = imageValues(reference); err != nil {
 			return err
@@ -90,6 +98,12 @@ func (i *installation) prepare(ctx context.Context) error {
 		return nil
 	}
 	return i.names()
+}
+
+// shadowed reports whether values of the chart make a shadow, which only watches.
+func shadowed(values map[string]any) bool {
+	on, _, _ := unstructured.NestedBool(values, "shadow", "enabled")
+	return on
 }
 
 // chartMemoryLimit is the limit of memory that the chart has by itself, in bytes.
@@ -170,7 +184,7 @@ func (i *installation) installReleases(ctx context.Context) error {
 		for _, r := range releases {
 			would := &dryRelease{Name: r.Name, Chart: r.Chart, Namespace: r.Namespace, Undo: uninstall(r.Name, r.Namespace)}
 			if r.Name == releaseName {
-				would.Memory = i.memory
+				would.Memory, would.Shadow = i.memory, i.shadow
 			}
 			i.op.wouldInstall(would)
 		}
@@ -192,6 +206,9 @@ func (i *installation) installReleases(ctx context.Context) error {
 			return fmt.Errorf("release %s: %w", r.Name, err)
 		}
 		i.op.say("release %s in namespace %s: %s", r.Name, r.Namespace, outcome)
+	}
+	if i.shadow {
+		i.op.say("release %s: was a shadow, which only watches; with shadow.enabled=false it buys", releaseName)
 	}
 	if i.memory != "" {
 		i.op.say("release %s: memory limit %s", releaseName, i.memory)

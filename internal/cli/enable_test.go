@@ -138,6 +138,7 @@ func TestEnableRefusesBeforeItMakesAnything(t *testing.T) {
 		"pool's name":    {ready(t), []string{image, "--machines-pool=Machines"}, 1, "--machines-pool: got \"Machines\""},
 		"no values file": {ready(t), []string{image, "--values=missing.yaml"}, 1, "--values missing.yaml: there is no such file"},
 		"unknown value":  {ready(t), []string{image, "--values=testdata/enable/unknown.yaml"}, 1, "replica"},
+		"a shadow":       {ready(t), []string{image, "--values=testdata/enable/shadow.yaml"}, 1, "--values: shadow.enabled is true"},
 		"no issuer": {ready(t).but(func(c *armsim.Config) { delete(c.Cluster.Properties, "oidcIssuerProfile") }), []string{image}, 2,
 			"az aks update --resource-group nap --name nap --enable-oidc-issuer --enable-workload-identity"},
 		"AKS's own": {ready(t).but(func(c *armsim.Config) {
@@ -206,8 +207,8 @@ func TestEnableDryRunForPrograms(t *testing.T) {
 		t.Errorf("the first step is %+v", first)
 	}
 	want := []dryRelease{
-		{"nap-crd", "nap-crd", "nap-system", "helm uninstall nap-crd --namespace nap-system", ""},
-		{"nap", "nap", "nap-system", "helm uninstall nap --namespace nap-system", ""},
+		{"nap-crd", "nap-crd", "nap-system", "helm uninstall nap-crd --namespace nap-system", "", false},
+		{"nap", "nap", "nap-system", "helm uninstall nap --namespace nap-system", "", false},
 	}
 	if !slices.Equal(got.Releases, want) {
 		t.Errorf("releases %+v", got.Releases)

@@ -39,6 +39,8 @@ type dryRelease struct {
 	Undo      string `json:"undo"`
 	// Memory is the limit that it gets since the cluster is large; empty for the chart's own.
 	Memory string `json:"memory,omitempty"`
+	// Shadow says that it is a shadow now, and would not be one any more.
+	Shadow bool `json:"shadow,omitempty"`
 }
 
 // dryRemoval is a thing that is removed, with the command that does so, too.
@@ -122,6 +124,9 @@ func (o *operator) wouldInstall(r *dryRelease) {
 	fmt.Fprintf(o.streams.Out, "\nrelease %s of chart %s in namespace %s\n", r.Name, r.Chart, r.Namespace)
 	if r.Memory != "" {
 		fmt.Fprintf(o.streams.Out, "  memory limit: %s\n", r.Memory)
+	}
+	if r.Shadow {
+		fmt.Fprintln(o.streams.Out, "  it is a shadow, which only watches; with shadow.enabled=false it buys")
 	}
 	fmt.Fprintf(o.streams.Out, "  undo: %s\n", r.Undo)
 }
