@@ -43,14 +43,14 @@ func (i *installation) makeAzure(ctx context.Context) error {
 	return nil
 }
 
-// noMachines goes on without AKS machines where Azure has none to give and no pool was
-// asked for.
+// noMachines goes on without AKS machines where Azure has none to give, and neither the flag nor
+// the values ask for them.
 func (i *installation) noMachines(step setup.Step, err error) bool {
 	f := unavailable.Classify(err)
-	if f == nil || f.Kind != unavailable.NoMachineAPI && f.Kind != unavailable.PreviewNotRegistered || i.changed("machines-pool") {
+	if f == nil || f.Kind != unavailable.NoMachineAPI && f.Kind != unavailable.PreviewNotRegistered || i.modeGiven {
 		return false
 	}
-	i.plain = true
+	i.pool = ""
 	i.op.say("%s: not made, nap buys plain virtual machines: %s", step.What, f.Error())
 	return true
 }

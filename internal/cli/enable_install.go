@@ -69,7 +69,8 @@ func (e *enabler) add(flags *pflag.FlagSet) {
 		"whether nap makes the NodePools default and system-surge in a cluster without NodePools: Auto or None")
 	flags.StringVar(&e.flags.subnet, "subnet", "", "resource id of the subnet of nap's machines (default: the cluster's)")
 	flags.StringVar(&e.flags.machines, "machines-pool", setup.DefaultMachinesPool,
-		"agent pool of mode Machines, which is made where it is missing; none for plain virtual machines")
+		"agent pool of mode Machines, which is made where it is missing; none for plain virtual machines;\n"+
+			"without the flag, the release stays as it is")
 	flags.StringArrayVar(&e.flags.values, "values", nil, "file with values of the chart nap (repeatable)")
 	flags.StringVar(&e.flags.namespace, "namespace", releaseNamespace, "the namespace of nap")
 	flags.BoolVar(&e.flags.remove, "undo", false, "remove what nap enable has made")
@@ -124,15 +125,12 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	i := &installation{op: e.op, flags: &e.flags, lookupEnv: e.doctor.lookupEnv, rest: cluster, facts: facts, changed: flags.Changed,
-		plain: e.flags.machines == noPool}
+	i := &installation{op: e.op, flags: &e.flags, lookupEnv: e.doctor.lookupEnv, rest: cluster, facts: facts, changed: flags.Changed}
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	target := setup.Target{Cluster: *facts.Cluster, Namespace: e.flags.namespace, ServiceAccount: i.account, SubnetID: e.flags.subnet}
-	if e.flags.machines != noPool {
-		target.MachinesPool = e.flags.machines
-	}
+	target := setup.Target{Cluster: *facts.Cluster, Namespace: e.flags.namespace, ServiceAccount: i.account, SubnetID: e.flags.subnet,
+		MachinesPool: i.pool}
 	if i.plan, err = setup.New(target, access.credential, access.options); err != nil {
 		return err
 	}
@@ -182,8 +180,10 @@ type installation struct {
 	memory string
 	// shadow says that the release has been a shadow so far.
 	shadow bool
-	// plain says that nap buys plain virtual machines: that is wanted, or AKS makes none.
-	plain bool
+	// pool is the agent pool of nap's machines, empty where nap buys plain virtual machines: that is
+	// wanted, or AKS makes none. modeGiven says that the flag or the values have decided it.
+	pool      string
+	modeGiven bool
 }
 
 // first is an error about something that has to be done before.

@@ -60,20 +60,14 @@ func (i *installation) prepare(ctx context.Context) error {
 		return errors.New("--values: shadow.enabled is true, and a shadow only watches: leave it out to have nap buy, " +
 			"or install the shadow by helm (docs/shadow.md)")
 	}
+	given := runtime.DeepCopyJSON(values)
 	if last != nil && last.Config != nil {
 		i.shadow = shadowed(last.Config)
 		values = charts.Overlay(values, last.Config)
 	}
-	c := i.facts.Cluster
-	settings := map[string]any{"clusterName": c.Name, "armResourceGroup": c.ResourceGroup, "azureSubscriptionId": c.Subscription}
-	if cloud, _ := i.lookupEnv("ARM_CLOUD"); cloud != "" {
-		settings["armCloud"] = cloud
-	}
-	if had, _ := values["settings"].(map[string]any); i.changed("default-node-pools") || had["defaultNodePools"] == nil {
-		settings["defaultNodePools"] = i.flags.pools
-	}
-	if i.flags.subnet != "" {
-		settings["vnetSubnetId"] = i.flags.subnet
+	settings := i.settings(values)
+	if err := i.choosePool(given, values, settings); err != nil {
+		return err
 	}
 	ours := map[string]any{"settings": settings}
 	if i.shadow {
@@ -98,6 +92,64 @@ func (i *installation) prepare(ctx context.Context) error {
 		return nil
 	}
 	return i.names()
+}
+
+// settings are those that follow from the cluster and the flags.
+func (i *installation) settings(values map[string]any) map[string]any {
+	c := i.facts.Cluster
+	settings := map[string]any{"clusterName": c.Name, "armResourceGroup": c.ResourceGroup, "azureSubscriptionId": c.Subscription}
+	if cloud, _ := i.lookupEnv("ARM_CLOUD"); cloud != "" {
+		settings["armCloud"] = cloud
+	}
+	if had, _ := values["settings"].(map[string]any); i.changed("default-node-pools") || had["defaultNodePools"] == nil {
+		settings["defaultNodePools"] = i.flags.pools
+	}
+	if i.flags.subnet != "" {
+		settings["vnetSubnetId"] = i.flags.subnet
+	}
+	return settings
+}
+
+// choosePool finds the agent pool of nap's machines: that of --machines-pool, which the settings
+// get then, or else that of the values, so that none is made which nothing uses. Given are the
+// values of --values alone, which the flag must not contradict.
+func (i *installation) choosePool(given, values, settings map[string]any) error {
+	setting := func(of map[string]any, name string) string {
+		text, _, _ := unstructured.NestedString(of, "settings", name)
+		return text
+	}
+	mode := setting(values, "provisionMode")
+	i.pool = i.flags.machines
+	if i.pool == noPool {
+		i.pool = ""
+	}
+	if !i.changed("machines-pool") {
+		i.modeGiven = mode != ""
+		i.pool = cmp.Or(setting(values, "aksMachinesPoolName"), i.pool)
+		if mode == config.ModeVMs {
+			i.pool = ""
+		}
+		return nil
+	}
+	i.modeGiven = true
+	if i.pool != "" && (mode == "" || mode == config.ModeVMs) {
+		mode = config.ModeAKSMachines
+	}
+	if i.pool == "" {
+		mode = config.ModeVMs
+	}
+	settings["provisionMode"] = mode
+	if i.pool != "" {
+		settings["aksMachinesPoolName"] = i.pool
+	}
+	for _, name := range []string{"provisionMode", "aksMachinesPoolName"} {
+		theirs, ours := setting(given, name), settings[name]
+		if theirs != "" && ours != nil && theirs != ours {
+			return fmt.Errorf("--machines-pool: got %q, for which settings.%s is %s, and --values has %s: leave one of them out",
+				i.flags.machines, name, ours, theirs)
+		}
+	}
+	return nil
 }
 
 // shadowed reports whether values of the chart make a shadow, which only watches.
@@ -132,10 +184,10 @@ func (i *installation) imageReference() string {
 // chart is the release of nap with the values and those of its identity.
 func (i *installation) chart(clientID string) charts.Release {
 	over := map[string]any{"workloadIdentity": map[string]any{"clientId": clientID}}
-	if had, _ := i.values["settings"].(map[string]any); had["provisionMode"] == nil {
+	if !i.modeGiven {
 		mode := map[string]any{"provisionMode": config.ModeVMs}
-		if !i.plain {
-			mode = map[string]any{"provisionMode": config.ModeAKSMachines, "aksMachinesPoolName": i.flags.machines}
+		if i.pool != "" {
+			mode = map[string]any{"provisionMode": config.ModeAKSMachines, "aksMachinesPoolName": i.pool}
 		}
 		over["settings"] = mode
 	}

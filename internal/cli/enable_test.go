@@ -139,6 +139,10 @@ func TestEnableRefusesBeforeItMakesAnything(t *testing.T) {
 		"no values file": {ready(t), []string{image, "--values=missing.yaml"}, 1, "--values missing.yaml: there is no such file"},
 		"unknown value":  {ready(t), []string{image, "--values=testdata/enable/unknown.yaml"}, 1, "replica"},
 		"a shadow":       {ready(t), []string{image, "--values=testdata/enable/shadow.yaml"}, 1, "--values: shadow.enabled is true"},
+		"plain machines in a pool": {ready(t), []string{image, "--machines-pool=machines", "--values=testdata/enable/plain.yaml"}, 1,
+			`--machines-pool: got "machines", for which settings.provisionMode is aksmachineapi, and --values has aksscriptless`},
+		"two pools": {ready(t), []string{image, "--machines-pool=first", "--values=testdata/enable/pool.yaml"}, 1,
+			`--machines-pool: got "first", for which settings.aksMachinesPoolName is first, and --values has second`},
 		"no issuer": {ready(t).but(func(c *armsim.Config) { delete(c.Cluster.Properties, "oidcIssuerProfile") }), []string{image}, 2,
 			"az aks update --resource-group nap --name nap --enable-oidc-issuer --enable-workload-identity"},
 		"AKS's own": {ready(t).but(func(c *armsim.Config) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/nodeautoprovision/nap/charts"
+	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/kube/helmrelease"
 )
 
@@ -60,5 +61,63 @@ func TestEnableMakesNapOfAShadow(t *testing.T) {
 	}
 	if text, _ = c.enable(testImage, "--timeout=0s"); strings.Contains(text, says) || !strings.Contains(text, "release nap in namespace nap-system: unchanged") {
 		t.Errorf("the next run says it again:\n%s", text)
+	}
+}
+
+// TestEnableKeepsTheFlagOfThePool: a later run does what its flag says, and without it leaves the
+// release as it is and makes no pool that nothing uses.
+func TestEnableKeepsTheFlagOfThePool(t *testing.T) {
+	c := ready(t)
+	c.start()
+	pools := map[string]bool{}
+	for _, run := range []struct{ flag, mode, pool string }{
+		{"--machines-pool=none", "aksscriptless", ""},
+		{"", "aksscriptless", ""},
+		{"--machines-pool=second", "aksmachineapi", "second"},
+		{"", "aksmachineapi", "second"},
+		{"--machines-pool=machines", "aksmachineapi", "machines"},
+		{"--machines-pool=none", "aksscriptless", "machines"},
+		{"", "aksscriptless", "machines"},
+	} {
+		args := []string{testImage, "--timeout=0s"}
+		if run.flag != "" {
+			args = append(args, run.flag)
+		}
+		text, code := c.enable(args...)
+		settings := c.values()["settings"].(map[string]any)
+		if pool, _ := settings["aksMachinesPoolName"].(string); settings["provisionMode"] != run.mode || pool != run.pool {
+			t.Errorf("%q: exit code %d, mode %v in pool %q, want %+v\n%s", run.flag, code, settings["provisionMode"], pool, run, text)
+		}
+		if run.mode == "aksmachineapi" {
+			pools["agent pool "+run.pool+" of mode Machines: "] = true
+		}
+		for _, name := range []string{"machines", "second"} {
+			step := "agent pool " + name + " of mode Machines: "
+			if strings.Contains(text, step) && (!pools[step] || run.mode != "aksmachineapi") {
+				t.Errorf("%q: a pool that nothing uses:\n%s", run.flag, text)
+			}
+		}
+	}
+}
+
+// TestEnableMakesNoPoolAfterItFellBack: AKS had no machines to give, and has them later.
+func TestEnableMakesNoPoolAfterItFellBack(t *testing.T) {
+	const falls = "agent pool machines of mode Machines: not made, nap buys plain virtual machines"
+	c := ready(t)
+	c.start()
+	fault, err := c.env.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Status: 400, Code: "NoRegisteredProviderFound",
+		Message: "No registered resource provider found.", Operation: "Microsoft.ContainerService/managedClusters/agentPools/write"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := c.enable(testImage, "--timeout=0s"); !strings.Contains(text, falls) {
+		t.Fatalf("it makes a pool:\n%s", text)
+	}
+	if err := c.env.Server.RemoveFault(fault.ID); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := c.enable(testImage, "--timeout=0s"); strings.Contains(text, "agent pool") ||
+		!strings.Contains(text, "release nap in namespace nap-system: unchanged") {
+		t.Errorf("the next run:\n%s", text)
 	}
 }
