@@ -175,6 +175,8 @@ type installation struct {
 	// account and deployment are what the chart calls nap's.
 	values              map[string]any
 	account, deployment string
+	// replicas are those of the chart's Deployment.
+	replicas int32
 	// memory is the limit that the release gets since the cluster is large; empty for the
 	// chart's own.
 	memory string

@@ -210,9 +210,10 @@ func (i *installation) names() error {
 	}
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" {
-			i.deployment = o.GetName()
-			i.account, _, _ = unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
-			return nil
+			d := appsv1.Deployment{}
+			err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d)
+			i.deployment, i.replicas, i.account = d.Name, replicasOf(&d), d.Spec.Template.Spec.ServiceAccountName
+			return err
 		}
 	}
 	return errors.New("the chart nap has no Deployment: this is a fault of nap, report it")
@@ -287,13 +288,31 @@ func (i *installation) makeNamespace(ctx context.Context) error {
 	return nil
 }
 
+// scaledDown says that a Deployment has fewer replicas than its release; empty where it does not. An
+// autoscaler may take some, and never the last one.
+func (i *installation) scaledDown(ctx context.Context, kube kubernetes.Interface, d *appsv1.Deployment) (string, error) {
+	has := replicasOf(d)
+	if has >= i.replicas {
+		return "", nil
+	}
+	if scaled, err := helmrelease.Autoscaled(ctx, kube, d.Namespace, d.Name); err != nil || scaled && has > 0 {
+		return "", err
+	}
+	return fmt.Sprintf("Deployment %s was scaled to %d of the %d replicas of its release; run this again, or: "+
+		"kubectl --namespace %s scale deployment/%[1]s --replicas=%[3]d", d.Name, has, i.replicas, d.Namespace), nil
+}
+
+// replicasOf is how many replicas a Deployment is to have.
+func replicasOf(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
 // rolledOut says why a Deployment is not as it should be; empty where it is.
 func rolledOut(d *appsv1.Deployment) string {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	s := &d.Status
+	want, s := replicasOf(d), &d.Status
 	if s.ObservedGeneration < d.Generation || s.UpdatedReplicas < want || s.AvailableReplicas < want || s.Replicas > want {
 		return fmt.Sprintf("%d of %d replicas are available", s.AvailableReplicas, want)
 	}

@@ -5,23 +5,36 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/nodeautoprovision/nap/charts"
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/kube/helmrelease"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
-// installer installs releases in the candidate's cluster by itself.
-func (c *candidate) installer() *helmrelease.Installer {
+// rest reaches the candidate's cluster.
+func (c *candidate) rest() *rest.Config {
 	c.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
 		c.Fatal(err)
 	}
 	cfg.QPS = -1
-	installer, err := helmrelease.New(cfg, releaseNamespace, time.Now)
+	return cfg
+}
+
+// installer installs releases in the candidate's cluster by itself.
+func (c *candidate) installer() *helmrelease.Installer {
+	c.Helper()
+	installer, err := helmrelease.New(c.rest(), releaseNamespace, time.Now)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -119,5 +132,57 @@ func TestEnableMakesNoPoolAfterItFellBack(t *testing.T) {
 	if text, _ := c.enable(testImage, "--timeout=0s"); strings.Contains(text, "agent pool") ||
 		!strings.Contains(text, "release nap in namespace nap-system: unchanged") {
 		t.Errorf("the next run:\n%s", text)
+	}
+}
+
+// TestEnableRestoresScaledReplicas: nap that was scaled to zero is not ready, and gets its replicas
+// back.
+func TestEnableRestoresScaledReplicas(t *testing.T) {
+	c := ready(t)
+	c.start()
+	if text, _ := c.enable(testImage, "--timeout=0s"); !strings.Contains(text, "0 of 2 replicas are available") {
+		t.Fatal(text)
+	}
+	kube, err := kubernetes.NewForConfig(c.rest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments := kube.AppsV1().Deployments(releaseNamespace)
+	d, err := deployments.Get(t.Context(), releaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Spec.Replicas = new(int32)
+	if d, err = deployments.Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	i := &installation{values: c.values(), flags: &enableFlags{namespace: releaseNamespace},
+		facts: &prerequisites.Facts{Kubernetes: &prerequisites.Kubernetes{Version: "v1.35.1"}}}
+	if err := i.names(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Deployment nap was scaled to 0 of the 2 replicas of its release; run this again, or: " +
+		"kubectl --namespace nap-system scale deployment/nap --replicas=2"
+	if why, err := i.scaledDown(t.Context(), kube, d); err != nil || why != want {
+		t.Errorf("%v, %q", err, why)
+	}
+	text, _ := c.enable(testImage, "--timeout=0s")
+	d, err = deployments.Get(t.Context(), releaseName, metav1.GetOptions{})
+	if err != nil || *d.Spec.Replicas != 2 || !strings.Contains(text, "release nap in namespace nap-system: restored") {
+		t.Errorf("%v, %d replicas:\n%s", err, *d.Spec.Replicas, text)
+	}
+}
+
+// TestAutoscaledReplicasAreReady: fewer than the chart has, where a HorizontalPodAutoscaler says so.
+func TestAutoscaledReplicasAreReady(t *testing.T) {
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "nap", Namespace: releaseNamespace}}
+	scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: releaseName}
+	i := &installation{replicas: 2}
+	for replicas, ready := range map[int32]bool{0: false, 1: true, 2: true} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: releaseName, Namespace: releaseNamespace}}
+		d.Spec.Replicas = &replicas
+		if why, err := i.scaledDown(t.Context(), fake.NewClientset(scaler), d); err != nil || (why == "") != ready {
+			t.Errorf("%d replicas: %v, %q", replicas, err, why)
+		}
 	}
 }

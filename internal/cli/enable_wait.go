@@ -65,6 +65,9 @@ func (i *installation) waitsFor(ctx context.Context, kube kubernetes.Interface, 
 	if err != nil {
 		return "", fmt.Errorf("read Deployment %s in namespace %s: %w", i.deployment, i.flags.namespace, err)
 	}
+	if why, err := i.scaledDown(ctx, kube, d); err != nil || why != "" {
+		return why, err
+	}
 	if why := rolledOut(d); why != "" {
 		return why + i.podTrouble(ctx, kube, metav1.FormatLabelSelector(d.Spec.Selector)), nil
 	}

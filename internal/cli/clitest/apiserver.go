@@ -268,7 +268,8 @@ func resourceList(version string) metav1.APIResourceList {
 	for _, entry := range resources[version] {
 		name, kind, _ := strings.Cut(entry, ":")
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: name, Kind: strings.TrimSuffix(kind, "*"), Namespaced: strings.HasSuffix(kind, "*"), Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update"},
+			Name: name, Kind: strings.TrimSuffix(kind, "*"), Namespaced: strings.HasSuffix(kind, "*"),
+			Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update"},
 		})
 	}
 	return list

@@ -110,11 +110,12 @@ func (c *cluster) answer(r *http.Request) (int, any) {
 	if rest[0] == "namespaces" && len(rest) > 2 {
 		rest = rest[2:]
 	}
-	if _, known := c.kinds[version][rest[0]]; !known {
+	kind, known := c.kinds[version][rest[0]]
+	if !known {
 		return failed(http.StatusNotFound, metav1.StatusReasonNotFound)
 	}
 	if len(rest) == 1 {
-		return c.collection(r)
+		return c.collection(r, version, kind.Kind)
 	}
 	return c.object(r)
 }
@@ -134,12 +135,13 @@ func (c *cluster) versions(root string) any {
 	return out
 }
 
-// collection lists the Secrets of Helm, which are all that is listed here, or creates.
-func (c *cluster) collection(r *http.Request) (int, any) {
+// collection lists, by the name in a label where there is a selector, or creates.
+func (c *cluster) collection(r *http.Request, version, kind string) (int, any) {
 	if r.Method == http.MethodGet {
-		list := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList"}}
+		list := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": version, "kind": kind + "List"}}
+		selector := r.FormValue("labelSelector")
 		for path, o := range c.objects {
-			if strings.HasPrefix(path, r.URL.Path+"/") && strings.HasSuffix(r.FormValue("labelSelector"), "name="+o.GetLabels()["name"]) {
+			if strings.HasPrefix(path, r.URL.Path+"/") && (selector == "" || strings.HasSuffix(selector, "name="+o.GetLabels()["name"])) {
 				list.Items = append(list.Items, *o)
 			}
 		}

@@ -49,8 +49,10 @@ type Outcome string
 const (
 	Installed Outcome = "installed"
 	Upgraded  Outcome = "upgraded"
-	// Unchanged says that the release was there as it should be.
+	// Unchanged says that the release was there as it should be, Restored that objects of it were
+	// missing or had been changed by hand.
 	Unchanged Outcome = "unchanged"
+	Restored  Outcome = "restored"
 )
 
 // Current is the newest revision of a release; nil where there is none.
@@ -93,9 +95,12 @@ func (i *Installer) install(ctx context.Context, want charts.Release, rendered *
 	if err != nil {
 		return "", err
 	}
+	if err := i.keepScaled(ctx, objects); err != nil {
+		return "", err
+	}
 	next, outcome := i.next(want, rendered, last)
 	if outcome == Unchanged {
-		return outcome, i.restore(ctx, objects)
+		return i.restore(ctx, objects)
 	}
 	if err := i.store.put(ctx, next); err != nil {
 		return "", err
@@ -206,19 +211,20 @@ func (i *Installer) finish(ctx context.Context, r *releasev1.Release, objects []
 	return i.store.put(ctx, r)
 }
 
-// restore applies what of a release is not there any more.
-func (i *Installer) restore(ctx context.Context, objects []*unstructured.Unstructured) error {
-	var gone []*unstructured.Unstructured
+// restore applies the objects of a release that is in force, of which some may be missing, or
+// have been changed by hand.
+func (i *Installer) restore(ctx context.Context, objects []*unstructured.Unstructured) (Outcome, error) {
+	outcome := Unchanged
 	for _, o := range objects {
-		found, err := i.applier.Get(ctx, o)
+		changed, err := i.applier.Restore(ctx, o)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if found == nil {
-			gone = append(gone, o)
+		if changed {
+			outcome = Restored
 		}
 	}
-	return i.applier.Apply(ctx, gone)
+	return outcome, nil
 }
 
 // Uninstall removes a release with its history. What its chart says to keep stays, as

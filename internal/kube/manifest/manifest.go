@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,24 +100,56 @@ func NewApplier(cfg *rest.Config, manager string) (*Applier, error) {
 // object are waited for, each for at most half a minute.
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		err := retry(ctx, func() (bool, error) {
-			resource, err := a.resource(o)
-			if err == nil {
-				_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: a.manager, Force: true})
-			}
-			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-				// The kind is not served yet, or was not when discovery was
-				// cached; or the namespace is not there yet.
-				a.mapper.Reset()
-				return true, err
-			}
-			return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err), err
-		})
-		if err != nil {
-			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+		if _, err := a.apply(ctx, o); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// Restore applies an object as Apply does, and reports whether the cluster had it otherwise, or
+// did not have it. Fields that others have set beside it stay.
+func (a *Applier) Restore(ctx context.Context, o *unstructured.Unstructured) (changed bool, err error) {
+	before, err := a.Get(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	after, err := a.apply(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	return before == nil || !equality.Semantic.DeepEqual(content(before), content(after)), nil
+}
+
+// content is an object without what the API server and controllers write of it.
+func content(o *unstructured.Unstructured) map[string]any {
+	c := o.DeepCopy()
+	c.SetManagedFields(nil)
+	c.SetResourceVersion("")
+	c.SetGeneration(0)
+	delete(c.Object, "status")
+	return c.Object
+}
+
+// apply applies one object, and returns it as the cluster has it then.
+func (a *Applier) apply(ctx context.Context, o *unstructured.Unstructured) (applied *unstructured.Unstructured, err error) {
+	err = retry(ctx, func() (bool, error) {
+		resource, err := a.resource(o)
+		if err == nil {
+			applied, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: a.manager, Force: true})
+		}
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			// The kind is not served yet, or was not when discovery was
+			// cached; or the namespace is not there yet.
+			a.mapper.Reset()
+			return true, err
+		}
+		return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return applied, nil
 }
 
 // Remove deletes objects, the last one first, and passes over what is not there.
