@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -103,46 +102,4 @@ func brief(err error) error {
 		return errors.New(f.Error())
 	}
 	return fmt.Errorf("answer of Azure: %d %s", answer.StatusCode, answer.ErrorCode)
-}
-
-// undo removes what was made, the last first.
-func (i *installation) undo(ctx context.Context) error {
-	if err := i.checkUndo(ctx); err != nil {
-		return err
-	}
-	if err := i.refuseWithMachines(ctx); err != nil {
-		return err
-	}
-	if err := i.uninstallReleases(ctx); err != nil {
-		return err
-	}
-	steps := i.plan.Steps()
-	// The identity is looked at first: the others are found by it.
-	there := make([]bool, len(steps))
-	for n, step := range steps {
-		var err error
-		if there[n], err = step.There(ctx); err != nil {
-			return fmt.Errorf("look at %s: %w", step.What, brief(err))
-		}
-	}
-	for n, step := range slices.Backward(steps) {
-		switch {
-		case step.Remove == nil && there[n]:
-			i.op.say("%s: stays; az aks nodepool delete removes it", step.What)
-			continue
-		case step.Remove == nil:
-			continue
-		case i.op.dryRun:
-			i.op.wouldRemove(step.What, step.Undo)
-			continue
-		}
-		if err := step.Remove(ctx); err != nil {
-			return fmt.Errorf("remove %s: %w; the next run goes on from here", step.What, brief(err))
-		}
-		if there[n] {
-			i.op.say("%s: removed", step.What)
-		}
-	}
-	i.op.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: docs/install.md says how to remove them.")
-	return nil
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
-	"github.com/nodeautoprovision/nap/internal/kube/helmrelease"
 )
 
 // readyEvery is how often nap enable looks whether nap is ready.
@@ -113,56 +112,5 @@ func (i *installation) next(ctx context.Context) error {
 	i.op.say("\nNext:\n  kubectl get nodepools,napmode\n" +
 		"  kubectl create deployment inflate --image=mcr.microsoft.com/oss/kubernetes/pause:3.9 --replicas=5\n  nap status\n" +
 		"Upgrade by helm upgrade or by nap enable; switch off by nap disable.")
-	return nil
-}
-
-// refuseWithMachines refuses to remove nap while it has machines, which would be left
-// behind.
-func (i *installation) refuseWithMachines(ctx context.Context) error {
-	var err error
-	if i.op.kube, err = client.New(i.rest, client.Options{}); err != nil {
-		return err
-	}
-	claims := &unstructured.UnstructuredList{}
-	claims.SetGroupVersionKind(kindNodeClaim.GroupVersion().WithKind(kindNodeClaim.Kind + "List"))
-	err = i.op.kube.List(ctx, claims)
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list NodeClaims: %w", err)
-	}
-	if n := len(claims.Items); n > 0 {
-		return first("nap has %d machines, which would be left behind, %s first; nothing was removed. Run: nap disable --wait",
-			n, claims.Items[0].GetName())
-	}
-	return nil
-}
-
-// uninstallReleases removes the releases; definitions stay, as their chart says.
-func (i *installation) uninstallReleases(ctx context.Context) error {
-	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{releaseName, releaseDefinitions} {
-		if i.op.dryRun {
-			last, err := installer.Current(ctx, name)
-			if err != nil {
-				return err
-			}
-			if last != nil {
-				i.op.wouldRemove("release "+name, uninstall(name, i.flags.namespace))
-			}
-			continue
-		}
-		there, err := installer.Uninstall(ctx, name)
-		if err != nil {
-			return fmt.Errorf("release %s: %w; the next run goes on from here", name, err)
-		}
-		if there {
-			i.op.say("release %s: removed", name)
-		}
-	}
 	return nil
 }

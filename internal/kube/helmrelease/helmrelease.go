@@ -132,6 +132,9 @@ func (i *Installer) prepare(ctx context.Context, want charts.Release, rendered *
 			"wait for it, or: helm rollback %[1]s --namespace %[2]s",
 			want.Name, want.Namespace, last.Info.Status, last.Info.LastDeployed.UTC().Format(time.RFC3339))}
 	}
+	if err := i.checkDeleted(ctx, objects); err != nil {
+		return nil, nil, err
+	}
 	return objects, last, i.checkOwners(ctx, objects, want, last)
 }
 

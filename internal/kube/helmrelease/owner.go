@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -81,6 +82,29 @@ func (i *Installer) Elsewhere(ctx context.Context, name string) ([]string, error
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// checkDeleted refuses definitions that are being deleted: they vanish once their last object does,
+// and what was installed on them stays without.
+func (i *Installer) checkDeleted(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		found, err := i.applier.Get(ctx, o)
+		if err != nil {
+			return err
+		}
+		if found == nil || found.GetDeletionTimestamp() == nil {
+			continue
+		}
+		return &RefusedError{Why: fmt.Sprintf("the definition %[1]s is being deleted since %[2]s, and would vanish under nap. "+
+			"Nothing was written to the cluster. Wait until it is gone. Its objects keep it; where nothing takes their finalizers off "+
+			"any more, and no machine is left (kubectl get nodeclaims), do so:\n"+
+			"  kubectl get %[1]s --output name | xargs -I{} kubectl patch {} --type merge --patch '{\"metadata\":{\"finalizers\":null}}'",
+			o.GetName(), found.GetDeletionTimestamp().UTC().Format(time.RFC3339))}
+	}
+	return nil
 }
 
 // checkOwners refuses objects of another owner.

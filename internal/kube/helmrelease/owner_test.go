@@ -2,10 +2,13 @@ package helmrelease
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/nodeautoprovision/nap/charts"
@@ -128,5 +131,25 @@ func TestDefinitionsOfTheReleaseAreTaken(t *testing.T) {
 	}
 	if there != len(objects) {
 		t.Errorf("%d definitions, want %d", there, len(objects))
+	}
+}
+
+// TestDefinitionsBeingDeletedAreRefused: also the release's own, and before anything is written.
+func TestDefinitionsBeingDeletedAreRefused(t *testing.T) {
+	c, _ := clusterWith(t, map[string]string{labelManagedBy: "Helm"},
+		map[string]string{annotationName: "nap-crd", annotationNamespace: namespace})
+	i := c.installer(t, 0)
+	if _, err := i.Install(t.Context(), definitions()); err != nil {
+		t.Fatal(err)
+	}
+	c.objects[definitionsPath+"aksnodeclasses.karpenter.azure.com"].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1_700_000_000, 0)})
+	c.writes = 0
+	const want = "the definition aksnodeclasses.karpenter.azure.com is being deleted since 2023-11-14T22:13:20Z, and would vanish under nap. "
+	_, err := i.Install(t.Context(), definitions())
+	if refused, is := errors.AsType[*RefusedError](err); !is || !strings.HasPrefix(refused.Why, want) || c.writes > 0 {
+		t.Errorf("%d writes, %v", c.writes, err)
+	}
+	if err := i.Check(t.Context(), definitions()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("checked: %v", err)
 	}
 }
