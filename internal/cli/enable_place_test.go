@@ -64,7 +64,7 @@ func (c *candidate) trust(namespace string) {
 	}
 }
 
-// subject is whom nap's identity trusts.
+// subject is the ServiceAccount that nap's identity trusts.
 func (c *candidate) subject() string {
 	c.Helper()
 	subject, err := c.plan("any").TrustedSubject(c.Context())

@@ -81,6 +81,12 @@ func ofCluster() map[string]shown {
 			before: "kubectl delete deployment demand --ignore-not-found --cascade=foreground",
 			turn:   2, want: `Step 5: the mode is Manual|The mode is Manual, and no node of nap is left`},
 		"nap enable": {turn: 3, want: `(?s)The mode is Auto.*Opened again: .*default`},
+		"kubectl delete nodepools,aksnodeclasses --all": {turn: 4, want: `aksnodeclass.karpenter.azure.com "default" deleted`},
+		`kubectl get aksnodeclasses --output name | xargs -I{} kubectl patch {} --type merge --patch '{"metadata":{"finalizers":null}}'`: {
+			before: "kubectl apply -f docs/examples/nodepool.yaml; " + await("kubectl get aksnodeclasses -o yaml | grep -q /termination"),
+			turn:   5, want: `aksnodeclass.karpenter.azure.com/\w+ patched`},
+		`kubectl get customresourcedefinitions --output name | grep -E '\.(karpenter\.sh|karpenter\.azure\.com|nap\.azure\.com)$' | xargs kubectl delete`: {
+			before: "kubectl delete nodepools,aksnodeclasses --all", turn: 6, want: `"nodepools.karpenter.sh" deleted`},
 	}
 }
 
