@@ -62,7 +62,8 @@ func (i *installation) undo(ctx context.Context) error {
 			i.op.say("%s: removed", step.What)
 		}
 	}
-	i.op.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: docs/install.md#remove-it says how to remove them.")
+	i.op.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: " +
+		"docs/install.md#remove-it says how to remove them.")
 	return nil
 }
 
@@ -182,7 +183,8 @@ func (i *installation) awaitEnd(ctx context.Context) error {
 	}
 	began := i.op.now()
 	for {
-		pods, err := kube.CoreV1().Pods(i.flags.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + releaseName})
+		ofRelease := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + releaseName}
+		pods, err := kube.CoreV1().Pods(i.flags.namespace).List(ctx, ofRelease)
 		switch {
 		case err != nil:
 			return fmt.Errorf("list the pods in namespace %s: %w", i.flags.namespace, err)

@@ -73,7 +73,8 @@ func (p *planInput) unlisted(host string, forbidden []string, partial bool) erro
 	for _, kind := range forbidden {
 		if !partial && !slices.Contains(harmless, kind) || slices.Contains(essential, kind) {
 			return fmt.Errorf("read the cluster at %s: these credentials may not list %s: ask for the right "+
-				"(kubectl auth can-i list %s -A; the ClusterRole nap-reader has it), or try it with --as", host, strings.Join(forbidden, ", "), strings.ToLower(kind))
+				"(kubectl auth can-i list %s -A; the ClusterRole nap-reader has it), or try it with --as",
+				host, strings.Join(forbidden, ", "), strings.ToLower(kind))
 		}
 		p.notes = append(p.notes, "partial answer: these credentials may not list "+kind+", so none is taken into account")
 	}

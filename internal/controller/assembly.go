@@ -14,9 +14,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 )
 
-// newAssembly returns what Karpenter's controllers share, with a cloud provider that launches
-// nothing in mode Manual, and holds back NodeClaims of no plan while registrations pause, and adds the keeper of the mode. controllers is the manager to which
-// Karpenter's controllers are added.
+// newAssembly returns what Karpenter's controllers share, and adds the keeper of the mode. The
+// cloud provider launches nothing in mode Manual, and holds back NodeClaims of no plan while
+// registrations pause. controllers is the manager to which Karpenter's controllers are added.
 func newAssembly(
 	ctx context.Context, mgr, controllers manager.Manager, cfg Config, cloud *Cloud, checks func() prerequisitewatch.Report,
 	registrations *purchasebackoff.Registrations,

@@ -36,8 +36,8 @@ func (d *devices) fix() string {
 	if d.follows == nil {
 		return ""
 	}
-	return fmt.Sprintf("Wait until pod %s has a node; where it gets none, change or delete it, or give each pod a ResourceClaim of its own by "+
-		"resourceClaimTemplateName.", d.follows.Ref)
+	return fmt.Sprintf("Wait until pod %s has a node; where it gets none, change or delete it, or give each pod a ResourceClaim "+
+		"of its own by resourceClaimTemplateName.", d.follows.Ref)
 }
 
 // axes are those that the devices need. The one by which a pod takes all devices of a driver
@@ -165,8 +165,8 @@ func (r *deviceResolver) here(p *Pod, c *DeviceClaim) (claimed, string) {
 		return claimed{where: c.Allocation.Where}, c.Allocation.Unplanned
 	}
 	if first := r.users.first(objectKey{c.Namespace, c.Name}); first != nil && first.Ref != p.Ref {
-		return claimed{follows: first}, fmt.Sprintf("ResourceClaim %s is shared with pod %s, which is planned first; this pod follows it to its node",
-			c.Name, first.Ref)
+		return claimed{follows: first}, fmt.Sprintf("ResourceClaim %s is shared with pod %s, which is planned first; "+
+			"this pod follows it to its node", c.Name, first.Ref)
 	}
 	return claimed{demand: &c.Demand}, ""
 }

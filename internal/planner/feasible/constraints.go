@@ -106,7 +106,8 @@ func volumeTopology() rule[[]model.Requirements] {
 			if disks := model.DisksOf(want.Key); disks != "" {
 				return Miss{
 					Have: "no " + disks, Want: disks + " for a volume of the pod",
-					Fix: fmt.Sprintf("Let NodePool %s buy machines with %s=true, or give the pod's volume another storage class.", at.pool().Name, want.Key),
+					Fix: fmt.Sprintf("Let NodePool %s buy machines with %s=true, or give the pod's volume another storage class.",
+						at.pool().Name, want.Key),
 				}
 			}
 			return Miss{Have: have, Want: want.String()}
