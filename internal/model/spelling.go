@@ -7,8 +7,13 @@ import "strings"
 // empty where no known word is so near, the first of them where several are equally near.
 func Alike(word string, known []string) string {
 	best, least := "", misspelled(word)+1
+	word = strings.ToLower(word)
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d < least {
+		candidate := strings.ToLower(k)
+		if longer := len(candidate) - len(word); longer >= least || -longer >= least {
+			continue // so many letters at least must be added or left out
+		}
+		if d := editDistance(word, candidate); d < least {
 			best, least = k, d
 		}
 	}
