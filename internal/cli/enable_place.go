@@ -52,14 +52,20 @@ func (i *installation) elsewhere(ctx context.Context, installer *helmrelease.Ins
 	return "", nil
 }
 
+// place is what installs into the namespace that is asked for, with another one in which nap is
+// already, empty where there is none.
+func (i *installation) place(ctx context.Context) (installer *helmrelease.Installer, other string, err error) {
+	if installer, err = helmrelease.New(i.rest, i.flags.namespace, i.op.now); err != nil {
+		return nil, "", err
+	}
+	other, err = i.elsewhere(ctx, installer)
+	return installer, other, err
+}
+
 // checkReleases refuses what keeps the releases from being installed while nothing is made yet: a
 // nap that runs in another namespace would lose its sign-in to Azure to this one.
 func (i *installation) checkReleases(ctx context.Context) error {
-	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
-	if err != nil {
-		return err
-	}
-	other, err := i.elsewhere(ctx, installer)
+	installer, other, err := i.place(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,11 +79,7 @@ func (i *installation) checkReleases(ctx context.Context) error {
 // checkUndo refuses to remove the identity of a nap that is in another namespace, and says so where
 // there is no nap to be removed.
 func (i *installation) checkUndo(ctx context.Context) error {
-	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
-	if err != nil {
-		return err
-	}
-	other, err := i.elsewhere(ctx, installer)
+	installer, other, err := i.place(ctx)
 	if err != nil {
 		return err
 	}

@@ -51,10 +51,15 @@ func (b *Buffer) drop(t *tables) bool {
 // bufferMark stands in the names of virtual pods, which no object can have.
 const bufferMark = numberMark + "buffer"
 
+// ref names one of the virtual pods, from 1 on.
+func (b *Buffer) ref(i int) model.PodRef {
+	return model.PodRef{Namespace: b.Namespace, Name: fmt.Sprint(b.Name, bufferMark, i)}
+}
+
 // pod is the virtual pod with this number, from 1.
 func (b *Buffer) pod(i int) *Pod {
 	p := *b.Pattern
-	p.Ref = model.PodRef{Namespace: b.Namespace, Name: fmt.Sprint(b.Name, bufferMark, i)}
+	p.Ref = b.ref(i)
 	p.UID, p.Revision = fmt.Sprint(b.UID, bufferMark, i), ""
 	p.Owner, p.OwnerUID, p.Pattern = Owner{Kind: BufferKind, Name: b.Name}, b.UID, false
 	p.Node, p.Nominated, p.Terminating, p.Unready = "", "", false, false
@@ -144,9 +149,8 @@ func (s *Snapshot) BuffersInNeed() []*Pod {
 	var out []*Pod
 	for _, b := range s.Buffers() {
 		for i := range min(b.Pods, mostVirtual) {
-			p := b.pod(i + 1)
-			if node := s.BufferNode(p.Ref); node == nil || !node.Initialized {
-				out = append(out, p)
+			if node := s.BufferNode(b.ref(i + 1)); node == nil || !node.Initialized {
+				out = append(out, b.pod(i+1))
 				break
 			}
 		}

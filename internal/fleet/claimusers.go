@@ -59,15 +59,17 @@ func (u *claimUsers) before(p, other *Pod) bool {
 func (u *claimUsers) tooLarge(s *PodSpec) bool {
 	large, known := u.large[s]
 	if !known {
-		large = !u.fits(s.Requests.Vector(model.NewAxes()))
+		large = !u.fits(s)
 		u.large[s] = large
 	}
 	return large
 }
 
-func (u *claimUsers) fits(requests model.Resources) bool {
+func (u *claimUsers) fits(s *PodSpec) bool {
+	axes := model.NewAxes()
+	requests := s.Requests.Vector(axes)
 	for _, n := range u.cluster.list {
-		if requests.Fits(n.allocatable.Vector(model.NewAxes())) {
+		if requests.Fits(n.allocatable.Vector(axes)) {
 			return true
 		}
 	}

@@ -118,13 +118,13 @@ type Catalog struct {
 	skus     []SKU
 	revision uint64
 	kinds    map[string]*kept
-	// images are the instance types that node classes share, and onSale their offerings.
-	images map[image]*sharedTypes
-	onSale map[sale]*laid
+	// images are the instance types that node classes share, current their offerings.
+	images  map[image]*sharedTypes
+	current map[offeringsKey]*currentOfferings
 }
 
-// sale is what the offerings of an instance type depend on beside prices and availability.
-type sale struct {
+// offeringsKey is what the offerings of an instance type depend on beside prices and availability.
+type offeringsKey struct {
 	// static is the first of the offerings without price and availability, of which node
 	// classes with one kind of image share one slice.
 	static *model.Offering
@@ -132,8 +132,8 @@ type sale struct {
 	disk model.Money
 }
 
-// laid are the offerings of an instance type with price and availability at a revision.
-type laid struct {
+// currentOfferings are those of an instance type, with price and availability at a revision.
+type currentOfferings struct {
 	revision  Revision
 	offerings []model.Offering
 }
@@ -148,7 +148,10 @@ type kept struct {
 
 // New returns a catalogue without sizes; SetSKUs fills it.
 func New(region Region, market Market) *Catalog {
-	return &Catalog{region: region, market: market, kinds: map[string]*kept{}, images: map[image]*sharedTypes{}, onSale: map[sale]*laid{}}
+	return &Catalog{
+		region: region, market: market, kinds: map[string]*kept{}, images: map[image]*sharedTypes{},
+		current: map[offeringsKey]*currentOfferings{},
+	}
 }
 
 // SetSKUs replaces the sizes of the region. The catalogue keeps the slice.
@@ -159,7 +162,7 @@ func (c *Catalog) SetSKUs(skus []SKU) {
 	c.skus, c.revision = skus, c.revision+1
 	clear(c.kinds)
 	clear(c.images)
-	clear(c.onSale)
+	clear(c.current)
 }
 
 // SKU finds the facts of any size of the region, whether a node class may use
@@ -248,11 +251,11 @@ func (c *Catalog) overlay(k *kept, now Revision) model.Catalog {
 // classes whose disks cost the same share them, and they are the same slice as before where
 // they say the same.
 func (c *Catalog) offeringsOf(e *entry, now Revision) []model.Offering {
-	of := sale{&e.kind.Offerings[0], c.disk(e)}
-	last := c.onSale[of]
+	of := offeringsKey{&e.kind.Offerings[0], c.disk(e)}
+	last := c.current[of]
 	if last == nil {
-		last = &laid{}
-		c.onSale[of] = last
+		last = &currentOfferings{}
+		c.current[of] = last
 	}
 	if last.offerings == nil || last.revision != now {
 		last.revision, last.offerings = now, c.lay(e, of.disk, last.offerings)
