@@ -322,9 +322,7 @@ func (p *planInput) addManifests(builtIn bool) {
 		p.remember(o)
 	}
 	p.objects.Append(expanded.Objects)
-	for o := range expanded.Objects.All() {
-		mirror.Apply(o)
-	}
+	mirror.ApplyAll(expanded.Objects)
 	p.keepRefusedPools()
 	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
 		if note := longName(name); note != "" {
@@ -414,16 +412,10 @@ func (p *planInput) noteSafeToEvict() {
 // noteUnrequested tells of waiting pods that ask for neither cpu nor memory: they are
 // packed as if they needed none.
 func (p *planInput) noteUnrequested() {
-	gated := map[string]bool{}
-	for o := range p.objects.All() {
-		if pod, is := o.(*corev1.Pod); is && len(pod.Spec.SchedulingGates) > 0 {
-			gated[pod.Namespace+"/"+pod.Name] = true
-		}
-	}
 	n, first := 0, ""
 	for pod := range p.store.Snapshot().Pods() {
 		r := &pod.Spec.Requests
-		if pod.Node != "" || pod.Terminal || pod.Terminating || r.CPU > 0 || r.Memory > 0 || gated[pod.Ref.String()] {
+		if pod.Node != "" || pod.Terminal || pod.Terminating || r.CPU > 0 || r.Memory > 0 || pod.Gated {
 			continue
 		}
 		if n++; first == "" || pod.Ref.String() < first {

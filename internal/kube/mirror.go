@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +13,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,6 +105,38 @@ func (m *Mirror) Apply(o client.Object) bool {
 	}
 	m.store.Put(r)
 	return true
+}
+
+// ApplyAll takes in objects as [Mirror.Apply] does one by one. Pods of one template are read
+// once.
+func (m *Mirror) ApplyAll(objects Objects) {
+	for i, o := range objects.distinct {
+		m.Apply(o)
+		if of, are := objects.replicas[i]; are {
+			m.applyReplicas(o.(*corev1.Pod), of)
+		}
+	}
+}
+
+// applyReplicas takes in the replicas of a pod. They are read one by one where their names tell
+// more than which pod it is: a refusal quotes the name, which may be too long, and default spread
+// constraints keep each pod.
+func (m *Mirror) applyReplicas(first *corev1.Pod, of podReplicas) {
+	like := m.pod(first)
+	longest := len(slices.MaxFunc(of.names, func(a, b string) int { return len(a) - len(b) }))
+	if m.settings.Spread != nil || like.Spec.Invalid != "" || longest > validation.DNS1123SubdomainMaxLength {
+		for n := range of.names {
+			m.Apply(of.pod(first, n))
+		}
+		return
+	}
+	pods, records := make([]fleet.Pod, len(of.names)), make([]fleet.Record, len(of.names))
+	for n, name := range of.names {
+		pods[n] = *like
+		pods[n].Ref.Name, pods[n].Created = name, of.created(first, n)
+		records[n] = &pods[n]
+	}
+	m.store.PutAll(records)
 }
 
 // Delete removes an object.

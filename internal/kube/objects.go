@@ -27,6 +27,18 @@ type podReplicas struct {
 	apart time.Duration
 }
 
+// pod is one of the replicas of a pod.
+func (of *podReplicas) pod(first *corev1.Pod, n int) *corev1.Pod {
+	pod := *first
+	pod.Name, pod.CreationTimestamp = of.names[n], metav1.NewTime(of.created(first, n))
+	return &pod
+}
+
+// created is when one of the replicas of a pod was created.
+func (of *podReplicas) created(first *corev1.Pod, n int) time.Time {
+	return first.CreationTimestamp.Add(time.Duration(n+1) * of.apart)
+}
+
 // ObjectsOf are the objects of a list, which they keep.
 func ObjectsOf(list []client.Object) Objects { return Objects{distinct: list} }
 
@@ -105,11 +117,8 @@ func (o Objects) All() iter.Seq[client.Object] {
 				return
 			}
 			of := o.replicas[i]
-			for n, name := range of.names {
-				pod := *object.(*corev1.Pod)
-				pod.Name = name
-				pod.CreationTimestamp = metav1.NewTime(pod.CreationTimestamp.Add(time.Duration(n+1) * of.apart))
-				if !yield(&pod) {
+			for n := range of.names {
+				if !yield(of.pod(object.(*corev1.Pod), n)) {
 					return
 				}
 			}

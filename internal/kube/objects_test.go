@@ -1,13 +1,18 @@
 package kube
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // namesOf are the names of objects, and the seconds at which they were created.
@@ -70,4 +75,38 @@ func TestExpandKeepsPodsOfOneTemplateOnce(t *testing.T) {
 	if len(pods) != 100 || pods[0].Name != "web-00" || pods[99].Name != "web-99" || !pods[0].CreationTimestamp.Before(&pods[99].CreationTimestamp) {
 		t.Errorf("got %d pods", len(pods))
 	}
+}
+
+// Replicas that are read once are the same pods as when each is read.
+func TestReplicasReadOnceAreTheSamePods(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":    deploymentOf("12", "{containers: [{name: c, resources: {requests: {cpu: 100m}}}], priority: 7}"),
+		"gated":    deploymentOf("3", "{schedulingGates: [{name: g}], containers: [{name: c}]}"),
+		"claim":    deploymentOf("3", "{volumes: [{name: v, persistentVolumeClaim: {claimName: data}}], containers: [{name: c}]}"),
+		"own disk": deploymentOf("3", "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}], containers: [{name: c}]}"),
+		"refused":  deploymentOf("3", "{containers: [{name: c}, {name: c}]}"),
+		"bad name": strings.Replace(deploymentOf("3", "{containers: [{name: c}]}"), "name: web", "name: Web_", 1),
+		"long name": strings.Replace(deploymentOf("12", "{containers: [{name: c}]}"), "name: web", "name: "+
+			strings.Repeat("a", 251), 1),
+	} {
+		objects := Expand(manifestsOf(t, text)).Objects
+		byOne, atOnce := fleet.NewStore(), fleet.NewStore()
+		one := NewMirror(byOne, Settings{EveryPod: true})
+		for o := range objects.All() {
+			one.Apply(o)
+		}
+		NewMirror(atOnce, Settings{EveryPod: true}).ApplyAll(objects)
+		want, got := podsByName(byOne), podsByName(atOnce)
+		if len(want) < 3 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %d pods, want these %d: %v", name, len(got), len(want), want)
+		}
+	}
+}
+
+func podsByName(s *fleet.Store) map[model.PodRef]fleet.Pod {
+	out := map[model.PodRef]fleet.Pod{}
+	for pod := range s.Snapshot().Pods() {
+		out[pod.Ref] = *pod
+	}
+	return out
 }

@@ -161,7 +161,7 @@ func waitingRoom(s *placement.State, c *instance.Class) (room []int64, others []
 // pods that the affinity selects has room for it.
 func waitsFor(s *placement.State, waiting, target *instance.Class) bool {
 	for _, a := range waiting.Levels[0].Rules.Affinity {
-		if a.Key != topology.Host || !slices.Contains(s.Instance.Topology.Adds(target.Index), a.Counter) {
+		if a.Key != topology.Host || !slices.Contains(s.Instance.Topology.Adds(target.Index), int32(a.Counter)) {
 			continue
 		}
 		if s.Domains.Counts.Total(a.Counter) == 0 || waiting != target && !hasRoomNear(s, waiting, a.Counter) {

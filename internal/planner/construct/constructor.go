@@ -348,7 +348,7 @@ func (c *Constructor) missesCompany(class int) bool {
 	counts, adds := c.State.Domains.Counts, c.State.Instance.Topology.Adds
 	return slices.ContainsFunc(c.State.Instance.HardRules(class).Affinity, func(a topology.Affinity) bool {
 		return counts.Total(a.Counter) == 0 && !slices.ContainsFunc(c.sequence, func(i int) bool {
-			return slices.Contains(adds(i), a.Counter)
+			return slices.Contains(adds(i), int32(a.Counter))
 		})
 	})
 }

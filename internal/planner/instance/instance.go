@@ -64,7 +64,7 @@ func (in *Instance) Hopeless() bool {
 // Attracts reports whether hard affinity of a class selects pods of another one.
 func (in *Instance) Attracts(other, class int) bool {
 	return slices.ContainsFunc(in.HardRules(class).Affinity, func(a topology.Affinity) bool {
-		return slices.Contains(in.Topology.Adds(other), a.Counter)
+		return slices.Contains(in.Topology.Adds(other), int32(a.Counter))
 	})
 }
 

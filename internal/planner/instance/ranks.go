@@ -34,7 +34,7 @@ func markColocated(t *topology.Topology, classes []Class) {
 	}
 	for i := range classes {
 		for _, c := range t.Adds(i) {
-			classes[i].Colocated = classes[i].Colocated || tied[c]
+			classes[i].Colocated = classes[i].Colocated || tied[int(c)]
 		}
 	}
 }
@@ -60,7 +60,7 @@ func markDepth(t *topology.Topology, classes []Class) {
 		changed := false
 		for i := range classes {
 			for _, c := range t.Adds(i) {
-				for _, waiting := range wanted[c] {
+				for _, waiting := range wanted[int(c)] {
 					if waiting == i {
 						continue
 					}

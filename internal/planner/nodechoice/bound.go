@@ -267,7 +267,7 @@ func (r *relaxation) onNodes(s *topology.Spread) int {
 		for i := range r.in.Classes {
 			for _, c := range r.in.Topology.Adds(i) {
 				if r.target.Placed[i] > 0 {
-					r.adders[c] = append(r.adders[c], i)
+					r.adders[int(c)] = append(r.adders[int(c)], i)
 				}
 			}
 		}

@@ -89,7 +89,7 @@ func (r *relaxation) spreadKey() int {
 // countedAlone reports whether of all placed pods a counter counts those of one class alone.
 func (r *relaxation) countedAlone(counter, class int) bool {
 	for i := range r.in.Classes {
-		if i != class && r.target.Placed[i] > 0 && slices.Contains(r.in.Topology.Adds(i), counter) {
+		if i != class && r.target.Placed[i] > 0 && slices.Contains(r.in.Topology.Adds(i), int32(counter)) {
 			return false
 		}
 	}

@@ -52,7 +52,6 @@ const maxPairs = 4000
 // newHostRules binds the rules of demands, whose classes are placed in the given order.
 func newHostRules(in *instance.Instance, order *topology.Order, demands []construct.Demand) *hostRules {
 	h := &hostRules{perNode: make([]int, len(demands)), conflicts: make([][]int32, len(demands)), exact: true}
-	adders := addersOnHosts(in, demands)
 	var spread, empty []int // counters that rules read, in order of discovery
 	skew := map[int]int{}
 	carriers, spreaders := map[int][]int{}, map[int][]int{}
@@ -78,11 +77,14 @@ func newHostRules(in *instance.Instance, order *topology.Order, demands []constr
 				if carriers[c] == nil {
 					empty = append(empty, c)
 				}
-				carriers[c] = append(carriers[c], i)
+				if known := carriers[c]; len(known) == 0 || known[len(known)-1] != i {
+					carriers[c] = append(known, i)
+				}
 				host[i] = true
 			}
 		}
 	}
+	adders := addersOnHosts(in, demands, slices.Concat(spread, empty))
 	pairs := 0
 	for _, c := range spread {
 		h.spread(skew[c], adders[c], spreaders[c], host)
@@ -97,27 +99,36 @@ func newHostRules(in *instance.Instance, order *topology.Order, demands []constr
 	return h
 }
 
-// addersOnHosts lists, by counter of hosts, the demands whose pods it counts.
-func addersOnHosts(in *instance.Instance, demands []construct.Demand) map[int][]int {
-	sizes, total := map[int]int{}, 0
-	each := func(visit func(counter, demand int)) {
+// addersOnHosts lists, by counter, the demands whose pods it counts, ascending. It does so
+// for the given counters alone.
+func addersOnHosts(in *instance.Instance, demands []construct.Demand, counters []int) map[int][]int32 {
+	out := make(map[int][]int32, len(counters))
+	if len(counters) == 0 {
+		return out
+	}
+	wanted := make([]bool, slices.Max(counters)+1)
+	for _, c := range counters {
+		wanted[c] = true
+	}
+	each := func(visit func(counter int32, demand int)) {
 		for i := range demands {
 			for _, c := range in.Topology.Adds(demands[i].Class) {
-				if in.Topology.PerHost(c) {
+				if int(c) < len(wanted) && wanted[c] {
 					visit(c, i)
 				}
 			}
 		}
 	}
-	each(func(c, _ int) { sizes[c]++; total++ })
-	out, cells := make(map[int][]int, len(sizes)), make([]int, total)
-	each(func(c, i int) {
-		list, ok := out[c]
-		if !ok {
-			list, cells = cells[:0:sizes[c]], cells[sizes[c]:]
-		}
-		out[c] = append(list, i)
-	})
+	sizes, total := make([]int, len(wanted)), 0
+	each(func(c int32, _ int) { sizes[c]++; total++ })
+	lists, cells := make([][]int32, len(wanted)), make([]int32, total) // one piece of storage for all
+	for c, size := range sizes {
+		lists[c], cells = cells[:0:size], cells[size:]
+	}
+	each(func(c int32, i int) { lists[c] = append(lists[c], int32(i)) })
+	for _, c := range counters {
+		out[c] = lists[c]
+	}
 	return out
 }
 
@@ -125,10 +136,10 @@ func addersOnHosts(in *instance.Instance, demands []construct.Demand) map[int][]
 // join later and are not held back. Of several classes that have one, only one shares a
 // node, which is stricter than needed if maxSkew is more than one. So is a cap for pods that
 // a constraint of others counts alone, which may come after these.
-func (h *hostRules) spread(skew int, adders, spreaders []int, host []bool) {
+func (h *hostRules) spread(skew int, adders []int32, spreaders []int, host []bool) {
 	var members []int
-	for _, i := range adders {
-		if host[i] {
+	for _, adder := range adders {
+		if i := int(adder); host[i] {
 			members = append(members, i)
 			h.limit(i, skew)
 			h.exact = h.exact && slices.Contains(spreaders, i)
@@ -152,12 +163,12 @@ func (h *hostRules) group(members []int, capacity int) {
 
 // placedEarlier lists the counted demands without rules on hosts that are placed before
 // one of the spreaders: they cannot join later.
-func placedEarlier(order *topology.Order, demands []construct.Demand, counted, spreaders []int, host []bool) []int {
+func placedEarlier(order *topology.Order, demands []construct.Demand, counted []int32, spreaders []int, host []bool) []int32 {
 	last := -1
 	for _, i := range spreaders {
 		last = max(last, order.Position(demands[i].Class))
 	}
-	var out []int
+	var out []int32
 	for _, i := range counted {
 		if !host[i] && order.Position(demands[i].Class) < last {
 			out = append(out, i)
@@ -180,9 +191,8 @@ func (h *hostRules) exclude(members []int) {
 		for _, i := range members {
 			set.Add(i)
 		}
-		if known := h.excluded.Len(); h.excluded.Intern(set) < known {
-			return
-		}
+		h.excludeSet(set)
+		return
 	}
 	for _, i := range members {
 		h.conflicts[i] = append(h.conflicts[i], h.next)
@@ -190,44 +200,59 @@ func (h *hostRules) exclude(members []int) {
 	h.next++
 }
 
+// excludeSet keeps the demands of a set from sharing a node, unless a conflict of just these
+// is there.
+func (h *hostRules) excludeSet(members bitset.Set) {
+	if known := h.excluded.Len(); h.excluded.Intern(members) < known {
+		return
+	}
+	for i := range members.All {
+		h.conflicts[i] = append(h.conflicts[i], h.next)
+	}
+	h.next++
+}
+
 // apart keeps carriers of an anti-affinity term from the pods that it counts, and
 // returns how many pairwise conflicts that took. It is stricter than a spread constraint
-// needs, which may tolerate a few.
-func (h *hostRules) apart(carriers, counted []int, pairsLeft int) int {
-	var both, onlyCarry, onlyCounted []int
+// needs, which may tolerate a few. No carrier is listed twice.
+func (h *hostRules) apart(carriers []int, counted []int32, pairsLeft int) int {
+	var both, onlyCarry []int
 	for _, i := range carriers {
-		if slices.Contains(counted, i) {
+		if slices.Contains(counted, int32(i)) {
 			both = append(both, i)
 			h.limit(i, 1)
 		} else {
 			onlyCarry = append(onlyCarry, i)
 		}
 	}
-	for _, i := range counted {
-		if !slices.Contains(both, i) {
-			onlyCounted = append(onlyCounted, i)
-		}
-	}
-	pairs := len(onlyCarry)*len(counted) + len(both)*len(onlyCounted)
-	if pairs == 0 && len(both) == 0 {
+	pairs := len(onlyCarry)*len(counted) + len(both)*(len(counted)-len(both))
+	switch {
+	case pairs == 0 && len(both) == 0:
 		return 0
-	}
-	if pairs > pairsLeft {
+	case pairs > pairsLeft:
 		h.exact = false
-		h.exclude(slices.Concat(both, onlyCarry, onlyCounted))
+		all := bitset.New(len(h.perNode))
+		for _, i := range carriers {
+			all.Add(i)
+		}
+		for _, i := range counted {
+			all.Add(int(i))
+		}
+		h.excludeSet(all)
 		return 0
-	}
-	if len(both) > 1 {
+	case len(both) > 1:
 		h.group(both, 1)
 	}
 	for _, i := range onlyCarry {
 		for _, j := range counted {
-			h.exclude([]int{i, j})
+			h.exclude([]int{i, int(j)})
 		}
 	}
 	for _, i := range both {
-		for _, j := range onlyCounted {
-			h.exclude([]int{i, j})
+		for _, j := range counted {
+			if !slices.Contains(both, int(j)) {
+				h.exclude([]int{i, int(j)})
+			}
 		}
 	}
 	return pairs

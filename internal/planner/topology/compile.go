@@ -20,7 +20,7 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{}, hosts: map[string][]int32{},
 		limited: map[spanID]bitset.Set{}, filters: map[string]string{},
 	}
-	c.kinds = kinds{t: c.t, byCounters: map[string]int32{}, carrying: map[int][]int32{}}
+	c.kinds = kinds{t: c.t, byCounters: map[string]int32{}, carrying: map[int32][]int32{}}
 	n := 0
 	for class := range levels {
 		n += len(levels[class])
@@ -66,7 +66,7 @@ func (c *compiler) link(class int, l *linker) {
 		if c.t.counters[at].pairwise() {
 			byHost = append(byHost, at)
 		} else {
-			inverse = append(inverse, AntiAffinity{Counter: at, Key: c.t.counters[at].key, Self: c.added[at] == class+1})
+			inverse = append(inverse, AntiAffinity{Counter: int(at), Key: c.t.counters[at].key, Self: c.added[at] == class+1})
 		}
 	}
 	for level := range c.t.rules[class] {
@@ -414,7 +414,7 @@ func (c *compiler) count(shapes []countedAs) *Counts {
 			if b.Shape >= 0 && b.Shape < len(p.Shapes) && b.Count > 0 {
 				at := Place{ID: n, Node: n, Option: -1}
 				for _, counter := range shapes[b.Shape].tallied {
-					out.add(counter, at, b.Count)
+					out.add(int(counter), at, b.Count)
 				}
 				out.residents.add(n, shapes[b.Shape].kind, b.Count)
 			}

@@ -92,7 +92,7 @@ func (c *Counts) Fork() *Counts {
 func (c *Counts) Add(class int, p Place, n int) {
 	as := &c.t.counts[class]
 	for _, at := range as.tallied {
-		c.add(at, p, n)
+		c.add(int(at), p, n)
 	}
 	c.residents.add(p.ID, as.kind, n)
 }
@@ -103,7 +103,7 @@ func (c *Counts) AddHost(class int, p Place, n int) {
 	as := &c.t.counts[class]
 	for _, at := range as.tallied {
 		if c.t.counters[at].key == Host {
-			c.add(at, p, n)
+			c.add(int(at), p, n)
 		}
 	}
 	c.residents.add(p.ID, as.kind, n)
@@ -128,7 +128,7 @@ func (c *Counts) AddUndecided(class int, p Place, n int, options bitset.Set) {
 		}
 		switch {
 		case len(domains) < 2:
-			c.add(at, p, n)
+			c.add(int(at), p, n)
 		case counter.byAffinity:
 			y.total += n
 			y.starting += n
@@ -139,7 +139,7 @@ func (c *Counts) AddUndecided(class int, p Place, n int, options bitset.Set) {
 		default:
 			y.starting += n
 			for _, d := range domains {
-				c.addIn(at, d, n)
+				c.addIn(int(at), d, n)
 			}
 		}
 	}

@@ -13,17 +13,17 @@ type linker struct {
 	c *compiler
 	// byLabel are the counters whose selector requires that one value of a label; rest
 	// are the others with a selector.
-	byLabel map[label][]int
-	rest    []int
+	byLabel map[label][]int32
+	rest    []int32
 	// twins are the inverse counters of terms that have another counter, too, by that one:
 	// both select the same pods. They are in no list.
-	twins map[int]int
+	twins map[int32]int32
 	// keys are the label keys of byLabel.
 	keys map[string]bool
 	// cells is the storage of the lists that find returned last, one behind the other.
-	cells []int
+	cells []int32
 	// candidates and inverse are storage for one call of find.
-	candidates, inverse []int
+	candidates, inverse []int32
 }
 
 type label struct{ key, value string }
@@ -35,20 +35,20 @@ const cellsAtOnce = 1 << 14
 func newLinker(c *compiler) *linker {
 	p := c.t.space.Problem
 	l := &linker{
-		c: c, byLabel: map[label][]int{}, twins: map[int]int{}, keys: map[string]bool{},
-		cells: make([]int, 0, 2*(len(p.Classes)+len(p.Shapes))),
+		c: c, byLabel: map[label][]int32{}, twins: map[int32]int32{}, keys: map[string]bool{},
+		cells: make([]int32, 0, 2*(len(p.Classes)+len(p.Shapes))),
 	}
 	for i := range c.t.counters {
 		if at, ok := c.twin(&c.t.counters[i]); ok {
-			l.twins[at] = i
+			l.twins[int32(at)] = int32(i)
 			continue
 		}
 		if r, ok := singleValue(c.t.counters[i].selector); ok {
 			at := label{r.Key, r.Values[0]}
-			l.byLabel[at] = append(l.byLabel[at], i)
+			l.byLabel[at] = append(l.byLabel[at], int32(i))
 			l.keys[r.Key] = true
 		} else if c.t.counters[i].selector != nil {
-			l.rest = append(l.rest, i)
+			l.rest = append(l.rest, int32(i))
 		}
 	}
 	return l
@@ -71,7 +71,7 @@ func (c *compiler) twin(of *counter) (int, bool) {
 // selects them, but for pairwise twins: their twins are among the former. Terms of the shape
 // itself that have no counter yet get one; only pods that are not valid have such terms, so
 // that no other shape needs to know.
-func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
+func (l *linker) find(shape *model.PodShape) (adds, repelled []int32) {
 	l.candidates, l.inverse = append(l.candidates[:0], l.rest...), l.inverse[:0]
 	for k, v := range shape.Labels { // sorted below
 		if l.keys[k] {
@@ -80,7 +80,7 @@ func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 	}
 	slices.Sort(l.candidates)
 	if most := len(l.candidates) + len(shape.AntiAffinity); cap(l.cells)-len(l.cells) < most {
-		l.cells = make([]int, 0, max(most, cellsAtOnce)) // what was found before stays where it is
+		l.cells = make([]int32, 0, max(most, cellsAtOnce)) // what was found before stays where it is
 	}
 	begin := len(l.cells)
 	for _, i := range l.candidates {
@@ -98,7 +98,7 @@ func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 	}
 	slices.Sort(l.inverse)
 	for t := range shape.AntiAffinity {
-		if c := l.c.inverse(&shape.AntiAffinity[t]); !slices.Contains(l.cells[begin:], c) {
+		if c := int32(l.c.inverse(&shape.AntiAffinity[t])); !slices.Contains(l.cells[begin:], c) {
 			l.cells = append(l.cells, c)
 		}
 	}

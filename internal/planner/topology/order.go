@@ -123,7 +123,7 @@ func (o *Order) Keys(r *Rules) []int {
 		}
 	}
 	for _, c := range o.t.adds[r.Class] {
-		if o.later(r.Class, c) {
+		if o.later(r.Class, int(c)) {
 			keys = withLabel(keys, o.t.counters[c].key)
 		}
 	}
@@ -142,7 +142,7 @@ func (o *Order) FixedKeys(r *Rules) []int {
 	}
 	for _, at := range o.t.adds[r.Class] {
 		c := &o.t.counters[at]
-		if o.later(r.Class, at) && (c.bySpread || c.byAffinity && (c.byAntiAffinity || c.inverse)) {
+		if o.later(r.Class, int(at)) && (c.bySpread || c.byAffinity && (c.byAntiAffinity || c.inverse)) {
 			keys = withLabel(keys, c.key)
 		}
 	}
@@ -153,7 +153,7 @@ func (o *Order) FixedKeys(r *Rules) []int {
 // Filtered reports whether some counter that counts pods of a class matters later and
 // does not count on all places, so that [Order.Seen] may tell places apart.
 func (o *Order) Filtered(class int) bool {
-	return slices.ContainsFunc(o.t.adds[class], func(c int) bool { return o.filters(class, c) })
+	return slices.ContainsFunc(o.t.adds[class], func(c int32) bool { return o.filters(class, int(c)) })
 }
 
 // Seen tells which of the filtered counters would count pods of a class on a place.
@@ -162,7 +162,7 @@ func (o *Order) Filtered(class int) bool {
 func (o *Order) Seen(class int, p Place) uint64 {
 	var seen uint64
 	for i, c := range o.t.adds[class] {
-		if o.filters(class, c) && o.t.counters[c].sees(p) {
+		if o.filters(class, int(c)) && o.t.counters[c].sees(p) {
 			seen |= 1 << (i & 63)
 		}
 	}
@@ -173,7 +173,7 @@ func (o *Order) Seen(class int, p Place) uint64 {
 // place. The set is the part of a whole set that begins with the given word.
 func (o *Order) KeepSeen(class int, p Place, set bitset.Set, word int) {
 	for _, at := range o.t.adds[class] {
-		if !o.filters(class, at) {
+		if !o.filters(class, int(at)) {
 			continue
 		}
 		c := &o.t.counters[at]

@@ -83,10 +83,10 @@ type kinds struct {
 	// byCounters finds a kind by the pairwise counters that count its pods.
 	byCounters map[string]int32
 	// carrying lists, by inverse pairwise counter, the kinds that it counts.
-	carrying map[int][]int32
+	carrying map[int32][]int32
 	// repelled lists, by class, the inverse pairwise counters whose term selects its pods, but
 	// for those whose twin counts them.
-	repelled [][]int
+	repelled [][]int32
 	// id is storage for the text that is looked up.
 	id []byte
 }
@@ -95,12 +95,12 @@ type kinds struct {
 type countedAs struct {
 	// tallied are the counters that have a tally of them: all that count them, but for
 	// pairwise ones.
-	tallied []int
+	tallied []int32
 	kind    int32
 }
 
 // countedAs returns how pods count that the counters count. The list stays as it is.
-func (k *kinds) countedAs(adds []int) countedAs {
+func (k *kinds) countedAs(adds []int32) countedAs {
 	out := countedAs{adds, k.kind(adds)}
 	if out.kind == noKind {
 		return out
@@ -115,7 +115,7 @@ func (k *kinds) countedAs(adds []int) countedAs {
 }
 
 // kind returns the kind of pods that the counters count.
-func (k *kinds) kind(adds []int) int32 {
+func (k *kinds) kind(adds []int32) int32 {
 	k.id = k.id[:0]
 	for _, at := range adds {
 		if k.t.counters[at].pairwise() {
@@ -150,7 +150,7 @@ func (k *kinds) most() int { return len(k.t.space.Problem.Classes) + len(k.t.spa
 
 // bind gives rules their sets of kinds, when all kinds are known. Twins are inverse counters
 // by those of the same terms that are not.
-func (k *kinds) bind(twins map[int]int) {
+func (k *kinds) bind(twins map[int32]int32) {
 	for class, levels := range k.t.rules {
 		var repelling bitset.Set
 		add := func(carriers []int32) {

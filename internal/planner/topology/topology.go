@@ -49,7 +49,7 @@ type Topology struct {
 	rules [][]Rules
 	// adds lists, for each class of the problem, the counters that count its pods,
 	// ascending but for those of its own anti-affinity terms, which come last.
-	adds [][]int
+	adds [][]int32
 	// counts is, for each class of the problem, how its pods count.
 	counts []countedAs
 	// running has the pods that run already. Every [Counts] begins as a copy.
@@ -69,10 +69,7 @@ func (t *Topology) Rules(class, level int) *Rules { return &t.rules[class][level
 
 // Adds lists the counters that count the pods of a class. Callers do not change the
 // list.
-func (t *Topology) Adds(class int) []int { return t.adds[class] }
-
-// PerHost reports whether a counter counts per host.
-func (t *Topology) PerHost(counter int) bool { return t.counters[counter].key == Host }
+func (t *Topology) Adds(class int) []int32 { return t.adds[class] }
 
 // KeyOf is the key of a counter's domains.
 func (t *Topology) KeyOf(counter int) int { return t.counters[counter].key }
@@ -150,8 +147,8 @@ func (t *Topology) OtherSpreads(r *Rules, keys []int) []int {
 		if !t.counters[c].bySpread || !slices.Contains(keys, t.counters[c].key) {
 			continue
 		}
-		if !slices.ContainsFunc(r.Spread, func(s Spread) bool { return s.Counter == c }) {
-			out = append(out, c)
+		if !slices.ContainsFunc(r.Spread, func(s Spread) bool { return s.Counter == int(c) }) {
+			out = append(out, int(c))
 		}
 	}
 	return out
