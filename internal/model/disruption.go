@@ -114,6 +114,27 @@ type DoNotDisruptPod struct {
 	Why string
 }
 
+// At reports whether the pod must not be evicted at a time.
+func (p *DoNotDisruptPod) At(t time.Time) bool { return p.Until.IsZero() || p.Until.After(t) }
+
+// A replacement is bought expiryLead before a node expires: time for the new node to be
+// launched, to join and to become ready. It costs the price of both meanwhile, so for
+// nodes of short life it is bought later, no earlier than a share of 1/expiryShare of
+// the node's life before its end.
+const (
+	expiryLead  = 15 * time.Minute
+	expiryShare = 10
+)
+
+// PrepareAt is when the replacement of a node that expires is bought: a tenth of its life before
+// its end, and a quarter of an hour at most. It is zero for a node that never expires.
+func (u *NodeUsage) PrepareAt() time.Time {
+	if u.ExpiresAt.IsZero() {
+		return time.Time{}
+	}
+	return u.ExpiresAt.Add(-min(expiryLead, u.ExpiresAt.Sub(u.Created)/expiryShare))
+}
+
 // DaemonPod is a pod of a DaemonSet.
 type DaemonPod struct {
 	Pod PodRef

@@ -152,8 +152,8 @@ func Reasons() []ReasonInfo {
 		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
 		{ReasonPolicy, "The NodePool lets only empty nodes go, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
-		{ReasonExpiresLater, "The node expires soon, and goes then: its pods need no new node, or enough other nodes of its NodePool that " +
-			"expire have their replacement already.", "Nothing: expireAfter of the NodePool has not ended yet."},
+		{ReasonExpiresLater, "The node expires soon, and goes then: its pods need no new node, one of them cannot be evicted then, or enough " +
+			"other nodes of its NodePool that expire have their replacement already.", "Nothing: expireAfter of the NodePool has not ended yet."},
 		{ReasonKeptForWaiting, "The node has the room that waiting pods need.", "Nothing: it is needed."},
 		{ReasonReceivesPods, "The node takes in pods of a node that is removed.", "Nothing: it is needed."},
 		{ReasonPoolBudget, "The NodePool's disruption budgets allow no further node for this reason now.",

@@ -70,7 +70,8 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	}
 	took := d.clock.Since(started)
 	d.pacing.decided(decision{
-		at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started), found: len(planned.Commands) > 0,
+		at: d.clock.Now(), took: took, revision: revision, found: len(planned.Commands) > 0,
+		due: earliest(planned.Kept, input.Disruption.Usages, started),
 	})
 	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(planned), took)
 	d.reporter.reportKept(ctx, input, planned)
@@ -127,14 +128,20 @@ func (d *decider) pools(ctx context.Context) (map[string]*karpv1.NodePool, error
 	return pools, nil
 }
 
-// earliest is the next moment at which a node that is kept may be looked at again,
-// zero when there is none.
-func earliest(kept []model.KeptNode, now time.Time) time.Time {
+// earliest is the next moment at which a node that is kept may be looked at again, or at which
+// the replacement of one that expires is bought, zero when there is none.
+func earliest(kept []model.KeptNode, usages []model.NodeUsage, now time.Time) time.Time {
 	var due time.Time
-	for i := range kept {
-		if u := kept[i].Until; u.After(now) && (due.IsZero() || u.Before(due)) {
-			due = u
+	consider := func(at time.Time) {
+		if at.After(now) && (due.IsZero() || at.Before(due)) {
+			due = at
 		}
+	}
+	for i := range kept {
+		consider(kept[i].Until)
+	}
+	for i := range usages {
+		consider(usages[i].PrepareAt())
 	}
 	return due
 }

@@ -125,3 +125,25 @@ func TestShortWindowOfBudgetsIsSeenOnQuietCluster(t *testing.T) {
 		t.Errorf("the first pass within the window begins no move")
 	}
 }
+
+// On a cluster in which nothing happens, the replacement of a node of short life is bought when it
+// is time for it, and not with the next decision of those that have become rare.
+func TestShortLifeIsPreparedInTimeOnQuietCluster(t *testing.T) {
+	objects := all(machine("a", "D2"), running(1, "web", "1500m", "a"))
+	created := time.Now().Add(time.Hour).Truncate(time.Second) // the clock of the test is an hour ahead
+	claim := objects[1].(*karpv1.NodeClaim)
+	claim.Spec.ExpireAfter, claim.CreationTimestamp = karpv1.MustParseNillableDuration("20m"), metav1.NewTime(created)
+	w := newWorld(t, objects...)
+	due := created.Add(18 * time.Minute)
+	for w.clock.Now().Before(due) {
+		w.passFor(time.Second)
+	}
+	if len(w.claims()) != 1 {
+		t.Fatalf("a replacement is bought more than a tenth of the node's life before its end")
+	}
+	w.pass()
+	w.pass()
+	if late := w.clock.Since(due); len(w.claims()) != 2 {
+		t.Errorf("%s after it was time, no replacement has been bought", late)
+	}
+}

@@ -2,8 +2,10 @@ package consolidate
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
@@ -53,11 +55,15 @@ func (f forcing) replaceExpiring(expiring []int32) {
 			f.b.refuse([]int32{n}, why)
 			continue
 		}
-		if st.Eligible.Rules.Expired(int(n)) {
-			f.replace(n, model.DisruptExpired)
+		if !st.Eligible.Rules.Expired(int(n)) {
+			f.prepare(n, prepared)
 			continue
 		}
-		f.prepare(n, prepared)
+		if why := f.undrainable(n, f.b.p.Input.Now); why != nil {
+			f.b.refuse([]int32{n}, why)
+			continue
+		}
+		f.replace(n, model.DisruptExpired)
 	}
 }
 
@@ -158,7 +164,8 @@ func (f forcing) prepared() map[int]int {
 }
 
 // prepare buys the replacement of a node that expires soon. Nodes beyond the share of
-// their NodePool are left alone until their end has come: their pods are planned then.
+// their NodePool are left alone until their end has come: their pods are planned then. So
+// are nodes with a pod that cannot be evicted then: nothing is bought for it.
 func (f forcing) prepare(n int32, prepared map[int]int) {
 	b := f.b
 	t, nodes := &b.p.Input.Usages[n], 0
@@ -171,9 +178,22 @@ func (f forcing) prepare(n int32, prepared map[int]int) {
 		b.refuse([]int32{n}, f.later(n, "enough nodes of its NodePool that expire have their replacement already"))
 		return
 	}
+	if why := f.undrainable(n, t.ExpiresAt); why != nil {
+		b.refuse([]int32{n}, f.later(n, fmt.Sprintf("pod %s cannot be evicted then", why.Pod)))
+		return
+	}
 	before := len(b.commands)
 	f.replace(n, model.DisruptExpired)
 	prepared[t.Policy] += len(b.commands) - before
+}
+
+// undrainable is a pod that stays on a node which a drain at a time empties, nil for none, and
+// for a node of a static pool, which is replaced whatever its pods do.
+func (f forcing) undrainable(n int32, at time.Time) *model.KeptNode {
+	if f.b.p.Input.Policies[f.b.p.Nodes[n].Policy].Static {
+		return nil
+	}
+	return f.b.st.Eligible.Rules.Undrainable(int(n), at)
 }
 
 // later keeps a node until it expires.

@@ -9,15 +9,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 )
 
-// A replacement is bought expiryLead before a node expires: time for the new node to be
-// launched, to join and to become ready. It costs the price of both meanwhile, so for
-// nodes of short life it is bought later, no earlier than a share of 1/expiryShare of
-// the node's life before its end.
-const (
-	expiryLead  = 15 * time.Minute
-	expiryShare = 10
-)
-
 // Rules are what the nodes, their pods and their NodePools say about disruption. Each
 // rule takes the index of a node that has a NodeUsage.
 type Rules struct{ p *compiled.Problem }
@@ -25,11 +16,7 @@ type Rules struct{ p *compiled.Problem }
 // Expires reports whether a node's end is near enough to prepare for.
 func (r Rules) Expires(n int) bool {
 	t := &r.p.Input.Usages[n]
-	if t.Policy < 0 || t.ExpiresAt.IsZero() {
-		return false
-	}
-	lead := min(expiryLead, t.ExpiresAt.Sub(t.Created)/expiryShare)
-	return !t.ExpiresAt.After(r.p.Input.Now.Add(lead))
+	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.PrepareAt().After(r.p.Input.Now)
 }
 
 // Expired reports whether a node's end has come.
@@ -217,25 +204,57 @@ func (r Rules) Pods(n int) *model.KeptNode {
 	return nil
 }
 
-// doNotDisrupt is the first pod of a node which must not be evicted now.
-func (r Rules) doNotDisrupt(n int) *model.KeptNode {
-	name := r.p.NodeName(n)
-	for _, pod := range r.p.Input.Usages[n].DoNotDisruptPods {
-		if !pod.Until.IsZero() && !pod.Until.After(r.p.Input.Now) {
-			continue
+// Undrainable is the first pod of a node which needs another place and which a drain at a time
+// would not evict, because it must not be disrupted then or its budgets never allow it. It is nil
+// for none, and for a node whose drain ends by force.
+func (r Rules) Undrainable(n int, at time.Time) *model.KeptNode {
+	t := &r.p.Input.Usages[n]
+	if t.GracePeriod {
+		return nil
+	}
+	movable := map[model.PodRef]bool{}
+	for _, cp := range t.Pods {
+		m := &r.p.Input.Movable[cp.Class]
+		for _, i := range cp.Pods {
+			movable[m.Pods[i]] = true
 		}
-		why := compiled.Keep(n, model.ReasonPodHeld, "Pod %s on %s must not be disrupted (karpenter.sh/do-not-disrupt).", pod.Pod, name)
-		switch {
-		case pod.Why != "":
-			why.Message = fmt.Sprintf("Pod %s on %s would find no other place: %s.", pod.Pod, name, pod.Why)
-		case !pod.Until.IsZero():
-			why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).",
-				pod.Pod, name, compiled.FormatTime(pod.Until))
+		never := len(m.Budgets) > 1 || len(m.Budgets) == 1 && r.p.Input.Budgets[m.Budgets[0]].Blocking
+		if never && len(cp.Pods) > 0 {
+			return r.budgets(n, m.Pods[cp.Pods[0]], m.Budgets)
 		}
-		why.Pod, why.Until = pod.Pod, pod.Until
-		return why
+	}
+	for i := range t.DoNotDisruptPods {
+		if pod := &t.DoNotDisruptPods[i]; pod.Why == "" && movable[pod.Pod] && pod.At(at) {
+			return r.doNotDisruptPod(n, pod)
+		}
 	}
 	return nil
+}
+
+// doNotDisrupt is the first pod of a node which must not be evicted now.
+func (r Rules) doNotDisrupt(n int) *model.KeptNode {
+	pods := r.p.Input.Usages[n].DoNotDisruptPods
+	for i := range pods {
+		if pods[i].At(r.p.Input.Now) {
+			return r.doNotDisruptPod(n, &pods[i])
+		}
+	}
+	return nil
+}
+
+// doNotDisruptPod says why a pod on a node must not be evicted.
+func (r Rules) doNotDisruptPod(n int, pod *model.DoNotDisruptPod) *model.KeptNode {
+	name := r.p.NodeName(n)
+	why := compiled.Keep(n, model.ReasonPodHeld, "Pod %s on %s must not be disrupted (karpenter.sh/do-not-disrupt).", pod.Pod, name)
+	switch {
+	case pod.Why != "":
+		why.Message = fmt.Sprintf("Pod %s on %s would find no other place: %s.", pod.Pod, name, pod.Why)
+	case !pod.Until.IsZero():
+		why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).",
+			pod.Pod, name, compiled.FormatTime(pod.Until))
+	}
+	why.Pod, why.Until = pod.Pod, pod.Until
+	return why
 }
 
 // budgets is what the PodDisruptionBudgets of a pod on a node say by themselves, other
