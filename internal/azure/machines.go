@@ -156,6 +156,12 @@ func (p *Provider) ResolveImages(ctx context.Context, class *nodeclass.NodeClass
 	return p.images.Resolve(ctx, class, kubernetesVersion)
 }
 
+// ImageWithdrawn reports whether an image of a class is gone from its gallery; see
+// image.Resolver.Withdrawn for its errors.
+func (p *Provider) ImageWithdrawn(ctx context.Context, class *nodeclass.NodeClass, kubernetesVersion, id string) (bool, error) {
+	return p.images.Withdrawn(ctx, class, kubernetesVersion, id)
+}
+
 // ValidateSubnet checks a class's subnet, and that what nodes must know of its
 // network is known; see network.Resolver.ValidateSubnet for its errors.
 func (p *Provider) ValidateSubnet(ctx context.Context, class *nodeclass.NodeClass) error {

@@ -126,6 +126,29 @@ func (r *Resolver) resolve(ctx context.Context, class *nodeclass.NodeClass, kube
 	return images, nil
 }
 
+// Withdrawn reports whether the gallery lists versions of an image's definition, and not the
+// image's own: no machine can be made of it. The image is one that the class may use with the
+// Kubernetes version, and has the resource id; of all others nothing is known, and false is the
+// answer. Errors are those of Resolve.
+func (r *Resolver) Withdrawn(ctx context.Context, class *nodeclass.NodeClass, kubernetesVersion, id string) (bool, error) {
+	release, err := ReleaseFor(class, kubernetesVersion)
+	if err != nil {
+		return false, err
+	}
+	for _, d := range release.of(class) {
+		before := r.galleries().id(galleryOf(release.gallery), d.name, "") // ends where the version begins
+		if len(id) <= len(before) || !strings.EqualFold(id[:len(before)], before) {
+			continue
+		}
+		versions, err := r.list(ctx, release.gallery, d.name)
+		if err != nil {
+			return false, err
+		}
+		return len(versions) > 0 && !slices.ContainsFunc(versions, func(v version) bool { return v.name == id[len(before):] }), nil
+	}
+	return false, nil
+}
+
 // choose picks the pinned version, or the one published last.
 func choose(versions []version, pinned string) (string, bool) {
 	if pinned != "" {

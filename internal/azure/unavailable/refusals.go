@@ -222,7 +222,8 @@ func Refusals() []Refusal {
 			Answer{[]string{"InvalidParameter"}, "Microsoft.Compute/EncryptionAtHost"}),
 		named(KeyVaultForbidden, "give the disk encryption set of DISK_ENCRYPTION_SET_ID access to its key: get, wrapKey and unwrapKey",
 			Answer{Codes: []string{"KeyVaultAccessForbidden"}}),
-		named(ImageMissing, "the image is gone from its gallery; a pinned imageVersion of the AKSNodeClass has to name one that exists",
+		named(ImageMissing, "the image is gone from its gallery; nap looks for the newest one that is there, and an AKSNodeClass with an "+
+			"imageVersion has to name one that exists",
 			Answer{Codes: []string{"ImageVersionNotFound", "PlatformImageNotFound"}}),
 		named(OSProvisioning, "the image's own agent gave up: look at the boot diagnostics of the machine and at the image",
 			Answer{Codes: []string{"OSProvisioningClientError"}}),

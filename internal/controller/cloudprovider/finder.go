@@ -18,7 +18,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/kube/serverversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 )
 
@@ -142,7 +141,7 @@ func (f *ClassFinder) Images(ctx context.Context, class *v1beta1.AKSNodeClass) (
 	for i := range images {
 		out[i] = imageStatus(images[i])
 	}
-	return f.settledImages(ctx, class, out), nil
+	return f.settledImages(ctx, class, version, out)
 }
 
 // Subnet checks the subnet of the class.
@@ -202,26 +201,3 @@ func gcThresholds(k *v1beta1.KubeletConfiguration) error {
 	return fmt.Errorf("spec.kubelet.imageGCHighThresholdPercent %d is not greater than imageGCLowThresholdPercent %d; "+
 		"set both: what is not set is %d and %d", high, low, usualHigh, usualLow)
 }
-
-// settledImages keeps the versions of images that the class has already, so that
-// the whole class moves to new ones within the maintenance window alone. What it
-// does not have yet, or not of this spec and Kubernetes version, is new.
-func (f *ClassFinder) settledImages(ctx context.Context, class *v1beta1.AKSNodeClass, newest []v1beta1.NodeImage) []v1beta1.NodeImage {
-	ready := class.StatusConditions().Get(v1beta1.ConditionImagesReady)
-	if len(class.Status.Images) == 0 || ready.Status != metav1.ConditionTrue ||
-		ready.ObservedGeneration != class.Generation || f.windows.mayReplaceImages(ctx, class) {
-		return newest
-	}
-	out := slices.Clone(newest)
-	for i := range out {
-		for _, old := range class.Status.Images {
-			if strings.EqualFold(withoutVersion(old.ID), withoutVersion(out[i].ID)) {
-				out[i] = old
-			}
-		}
-	}
-	return out
-}
-
-// withoutVersion is an image's definition.
-func withoutVersion(id string) string { return id[:max(0, strings.LastIndex(id, "/"))] }
