@@ -16,6 +16,10 @@ const (
 	// AnnotationSSHKeyHash is the hash of the user's name and SSH key that a NodeClaim's plain
 	// machine was made with. AKS machines have none: AKS sees to theirs.
 	AnnotationSSHKeyHash = Group + "/ssh-key-hash"
+	// AnnotationAKSMachine is the resource id of a NodeClaim's AKS machine. Karpenter's Azure
+	// provider, if the cluster goes on to it, takes a NodeClaim without it for that of a plain
+	// machine. Plain machines have none.
+	AnnotationAKSMachine = Group + "/aks-machine-resource-id"
 	// AnnotationPlan is the id of the plan that a NodeClaim belongs to. The same
 	// id is in the controller's log lines about that plan.
 	AnnotationPlan = Group + "/plan"

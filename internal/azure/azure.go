@@ -136,6 +136,7 @@ type Provider struct {
 	network  *network.Resolver
 	scores   *spotRanking
 	launcher launch.Launcher
+	remover  *aksmachine.Remover
 	boots    *launch.Boots
 	buyer    *launch.Buyer
 	specs    *specifier
@@ -248,6 +249,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 		aks = aksmachine.New(cl.aks, c)
 		p.launcher = launch.NewMixed(p.launcher, aks, c.StartsAKSMachines())
 	}
+	p.remover = aksmachine.NewRemover(cl.vms.Machines, cl.pools, c)
 	metrics, err := launch.NewMetrics(deps.Metrics, c.Location, c.StartsAKSMachines())
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ type clients struct {
 
 	maintenance *armcontainerservice.MaintenanceConfigurationsClient
 	clusters    *armcontainerservice.ManagedClustersClient
+	pools       *armcontainerservice.AgentPoolsClient
 	aks         aksmachine.Clients // empty without AKS machines
 }
 
@@ -62,6 +63,7 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 
 		maintenance: aks.NewMaintenanceConfigurationsClient(),
 		clusters:    aks.NewManagedClustersClient(),
+		pools:       aks.NewAgentPoolsClient(),
 		network: network.Clients{
 			VNETs: vnets.NewVirtualNetworksClient(), Subnets: vnets.NewSubnetsClient(),
 			LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
@@ -74,6 +76,6 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 		return out, nil
 	}
 	machines, err := aksmachine.NewMachineClient(c.PoolID(), credential, options)
-	out.aks = aksmachine.Clients{Machines: machines, Pools: aks.NewAgentPoolsClient(), VMs: out.vms.Machines}
+	out.aks = aksmachine.Clients{Machines: machines, Pools: out.pools, VMs: out.vms.Machines}
 	return out, err
 }

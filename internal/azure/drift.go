@@ -38,11 +38,18 @@ func SSHKeyHash(c *config.Config) string {
 // IsAKSMachine reports whether a node's provider id is that of a machine that AKS
 // made, instead of a plain virtual machine.
 func (p *Provider) IsAKSMachine(providerID string) bool {
+	_, is := p.AKSMachineID(providerID)
+	return is
+}
+
+// AKSMachineID is the resource id of the AKS machine behind a node's provider id; false for
+// plain virtual machines.
+func (p *Provider) AKSMachineID(providerID string) (string, bool) {
 	if !p.config.HasAKSMachines() {
-		return false
+		return "", false
 	}
-	_, ok := launch.MachineOfVM(p.config.MachinesPool, providerID)
-	return ok
+	machine, ok := launch.MachineOfVM(p.config.MachinesPool, providerID)
+	return p.config.PoolID() + "/machines/" + machine, ok
 }
 
 // ClusterDrifted reports whether the machine of a claim was made for another

@@ -116,11 +116,17 @@ func (p *Provider) Update(ctx context.Context, claim string, class *nodeclass.No
 }
 
 // Delete starts the removal of a claim's machine with everything that belongs to
-// it. Call it until it gives launch.ErrNotFound. That a machine which is still being made goes
-// by this is no failure of Azure's, and not reported as one.
-func (p *Provider) Delete(ctx context.Context, claim string) error {
+// it. Call it until it gives launch.ErrNotFound. Where the claim's provider id is not empty, that
+// says that the machine behind it is gone, too, however it was made and named. That a machine
+// which is still being made goes by this is no failure of Azure's, and not reported as one.
+func (p *Provider) Delete(ctx context.Context, claim, providerID string) error {
 	p.buyer.Watcher().Forget(claim)
 	err := p.launcher.Delete(ctx, claim)
+	if errors.Is(err, launch.ErrNotFound) {
+		if behind := p.remover.Delete(ctx, claim, providerID); !errors.Is(behind, launch.ErrNotFound) {
+			err = behind
+		}
+	}
 	if err == nil {
 		p.market.quota.Settle(launch.ResourceName(claim)) // some callers do not ask until it is gone
 	}

@@ -33,7 +33,7 @@ type collector struct {
 	watcher  *launch.Watcher
 	list     *machineList
 	// remove starts the removal of a claim's machine, as Provider.Delete.
-	remove func(ctx context.Context, claim string) error
+	remove func(ctx context.Context, claim, providerID string) error
 	// untagged is when interfaces without tags were first seen.
 	untagged firstSeen
 	// ageless is when machines, and AKS machines without tags, were first seen of which Azure
@@ -83,7 +83,7 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 			errs = append(errs, c.finish(ctx, m))
 			continue
 		}
-		if err := c.remove(ctx, m.Claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+		if err := c.remove(ctx, m.Claim, m.ProviderID); err != nil && !errors.Is(err, launch.ErrNotFound) {
 			errs = append(errs, err)
 			continue
 		}
@@ -195,7 +195,7 @@ func (c *collector) interfaces(ctx context.Context, live func(context.Context) (
 		if claims[claim] {
 			continue
 		}
-		if err := c.remove(ctx, claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+		if err := c.remove(ctx, claim, ""); err != nil && !errors.Is(err, launch.ErrNotFound) {
 			errs = append(errs, err)
 			continue
 		}

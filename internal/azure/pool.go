@@ -133,7 +133,7 @@ func noMachineAPI(ctx context.Context, client *aksmachine.MachineClient) (why st
 	err := client.Ask(ctx)
 	f := unavailable.Classify(err)
 	if f != nil && (f.Kind == unavailable.NoMachineAPI || f.Kind == unavailable.PreviewNotRegistered) {
-		return f.Error(), false
+		return f.Code + ": " + f.Message, false
 	}
 	return "", err == nil
 }

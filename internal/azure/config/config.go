@@ -106,8 +106,8 @@ type Config struct {
 	MachinesPool   string
 	CreatePool     bool
 	ManageMachines bool
-	// NoMachineAPI is why AKS does not make machines of agent pools here, with what to
-	// do about it; empty where it does, and where it was not asked. Set it before Learn.
+	// NoMachineAPI is why AKS does not make machines of agent pools here, in Azure's words;
+	// empty where it does, and where it was not asked. Set it before Learn.
 	NoMachineAPI string
 	Batching     Batching
 	// SIGSubscriptionID is the subscription of AKS's shared image galleries; empty

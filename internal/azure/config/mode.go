@@ -49,7 +49,9 @@ func (l *learner) mode(c *Config, f *managedcluster.Facts) {
 		}
 		return
 	case c.NoMachineAPI != "" && c.ProvisionMode != "":
-		l.refuse("PROVISION_MODE is %s, and AKS does not make machines here: %s", c.ProvisionMode, c.NoMachineAPI)
+		l.refuse("PROVISION_MODE is %s, and AKS does not make machines here: %s. Leave it unset or set it to %s, or register the feature "+
+			"where Azure names one: az feature register --namespace Microsoft.ContainerService --name NAME",
+			c.ProvisionMode, c.NoMachineAPI, ModeVMs)
 		return
 	case c.CreatePool && f == nil:
 		l.refuse("NAP_CREATE_MACHINES_POOL is true, and nap could not ask the cluster which agent pools it has: " +
@@ -88,6 +90,10 @@ func (l *learner) choose(c *Config, f *managedcluster.Facts) {
 	switch {
 	case c.NoMachineAPI != "":
 		c.ModeChoice = "AKS does not make machines here: " + c.NoMachineAPI
+		if pool != nil {
+			c.ModeChoice += fmt.Sprintf("; machines that agent pool %s has are deleted with their NodeClaims, and nap sees to nothing else "+
+				"of them until it is started again and AKS makes machines", pool.Name)
+		}
 	case pool != nil: // of another mode it is refused
 		c.ProvisionMode = ModeAKSMachines
 		c.ModeChoice = fmt.Sprintf("the cluster has agent pool %s of mode %s", pool.Name, managedcluster.ModeMachines)

@@ -47,7 +47,10 @@ func ClaimOfProviderID(id string) (string, bool) {
 
 // MachineName is the name of a claim's machine in its agent pool: the claim's own
 // where it is short enough. Of a longer one the end is kept, which Kubernetes
-// drew for the claim, and of the pool's name a beginning and a hash of the rest.
+// drew for the claim, and of the pool's name a beginning and a hash of the rest, FNV-1 in the
+// last six digits to base 36. The Azure provider of Karpenter makes the same name
+// (pkg/providers/instance/aksmachineinstanceutils.go), so that machines can go from one to the
+// other.
 func MachineName(claim string) (string, error) {
 	if len(claim) <= longestMachine {
 		return claim, nil
@@ -58,15 +61,16 @@ func MachineName(claim string) (string, error) {
 		return "", fmt.Errorf("NodeClaim %s has %d characters, AKS allows a machine's name %d, and without a dash near its "+
 			"end it cannot be shortened; give the NodePool a shorter name", claim, len(claim), longestMachine)
 	}
-	hash := fnv.New64a()
+	hash := fnv.New64()
 	hash.Write([]byte(claim[keep:i]))
 	digits := strconv.FormatUint(hash.Sum64(), 36)
 	digits = strings.Repeat("0", max(0, hashLength-len(digits))) + digits
 	return claim[:keep] + digits[len(digits)-hashLength:] + claim[i:], nil
 }
 
-// aksVM is how AKS names the virtual machine behind a machine.
-var aksVM = regexp.MustCompile(`(?i)^aks-(.+)-\d{8}-vm$`)
+// aksVM is how AKS names the virtual machine behind a machine, after the agent pool, whose name
+// has no dash, and the machine.
+var aksVM = regexp.MustCompile(`(?i)^aks-([a-z0-9]+)-(.+)-\d{8}-vm$`)
 
 // IsAKSVM reports whether a virtual machine's name is one that AKS gave it.
 func IsAKSVM(name string) bool { return aksVM.MatchString(name) }
@@ -74,12 +78,18 @@ func IsAKSVM(name string) bool { return aksVM.MatchString(name) }
 // MachineOfVM finds the machine of a pool behind a provider id or a virtual
 // machine's name; false for the virtual machines of others.
 func MachineOfVM(pool, id string) (string, bool) {
+	of, machine, ok := PoolAndMachineOfVM(id)
+	return machine, ok && strings.EqualFold(of, pool)
+}
+
+// PoolAndMachineOfVM finds the agent pool and the machine behind a provider id or a virtual
+// machine's name, in lower case; false for virtual machines that AKS did not name.
+func PoolAndMachineOfVM(id string) (pool, machine string, ok bool) {
 	m := aksVM.FindStringSubmatch(id[strings.LastIndexByte(id, '/')+1:])
 	if m == nil {
-		return "", false
+		return "", "", false
 	}
-	name := strings.ToLower(m[1])
-	return strings.CutPrefix(name, strings.ToLower(pool)+"-")
+	return strings.ToLower(m[1]), strings.ToLower(m[2]), true
 }
 
 // Stem is what the names of a claim's resources have in common, whichever way its

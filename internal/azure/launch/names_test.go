@@ -1,8 +1,11 @@
 package launch
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mitchellh/hashstructure/v2"
 )
 
 func TestMachineNameFitsAndIsStemOfVMName(t *testing.T) {
@@ -38,6 +41,34 @@ func TestMachineNameFitsAndIsStemOfVMName(t *testing.T) {
 		if back, ok := MachineOfVM("pool1", id); ok {
 			t.Errorf("%s leads to machine %s of pool1", id, back)
 		}
+	}
+}
+
+// Karpenter's Azure provider shortens a long name with the last six digits to base 36 of the hash
+// that hashstructure makes (pkg/utils/utils.go, GetAlphanumericHash). Machines which it has made
+// are found by it.
+func TestMachineNameIsThatOfKarpentersAzureProvider(t *testing.T) {
+	for _, claim := range []string{
+		"general-purpose-on-demand-amd64-abc12", "a-node-pool-with-quite-a-long-name-abc12", strings.Repeat("p", 57) + "-zzzzz",
+	} {
+		pool, end := claim[:strings.LastIndex(claim, "-")], claim[strings.LastIndex(claim, "-"):]
+		keep := longestMachine - hashLength - len(end)
+		hash, err := hashstructure.Hash(pool[keep:], hashstructure.FormatV2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digits := ""
+		for range hashLength {
+			digits = strconv.FormatUint(hash%36, 36) + digits
+			hash /= 36
+		}
+		want := pool[:keep] + digits + end
+		if got, err := MachineName(claim); err != nil || got != want {
+			t.Errorf("%s is named %s, %v, want %s", claim, got, err, want)
+		}
+	}
+	if got, err := MachineName("general-purpose-on-demand-amd64-abc12"); err != nil || got != "general-purpose-on-demseczej-abc12" {
+		t.Errorf("the name is %s, %v", got, err)
 	}
 }
 

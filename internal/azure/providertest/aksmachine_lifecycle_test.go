@@ -113,7 +113,7 @@ func TestAKSSpotInterruptionLeavesNoResources(t *testing.T) {
 		if got := w.claimsListed(t); got != "" {
 			t.Errorf("%s is still listed", got)
 		}
-		if err := w.provider.Delete(t.Context(), "general-abc12"); !errors.Is(err, launch.ErrNotFound) {
+		if err := w.provider.Delete(t.Context(), "general-abc12", ""); !errors.Is(err, launch.ErrNotFound) {
 			t.Errorf("giving it back: %v, want ErrNotFound", err)
 		}
 		w.noLeaks(t)
@@ -259,7 +259,7 @@ func TestAKSMachineDeleteWhenAlreadyGone(t *testing.T) {
 				if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
 					t.Fatal(err)
 				}
-				err := w.provider.Delete(t.Context(), "general-abc12")
+				err := w.provider.Delete(t.Context(), "general-abc12", "")
 				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Errorf("deleting: %v, want %q", err, c.want)
 				}

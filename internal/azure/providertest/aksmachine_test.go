@@ -59,7 +59,7 @@ func TestAKSMachineLifecycleLeavesNoResources(t *testing.T) {
 			t.Errorf("AKS was told taints %q", got)
 		}
 		w.deleteAll(t)
-		if err := w.provider.Delete(t.Context(), claim); !errors.Is(err, launch.ErrNotFound) {
+		if err := w.provider.Delete(t.Context(), claim, ""); !errors.Is(err, launch.ErrNotFound) {
 			t.Errorf("deleting again: %v, want ErrNotFound", err)
 		}
 		w.noLeaks(t)

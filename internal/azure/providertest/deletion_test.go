@@ -112,7 +112,7 @@ func TestOwnDeletionIsNoRefusalOfAzure(t *testing.T) {
 				t.Fatalf("machine %d: %+v, %v; want one on its way", i, m, err)
 			}
 			for !errors.Is(err, launch.ErrNotFound) {
-				if err = w.provider.Delete(t.Context(), claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+				if err = w.provider.Delete(t.Context(), claim, ""); err != nil && !errors.Is(err, launch.ErrNotFound) {
 					t.Fatal(err)
 				}
 				time.Sleep(5 * time.Second)

@@ -36,7 +36,7 @@ func TestErrorMap404OnDelete(t *testing.T) {
 		for how, ask := range map[string]func() error{
 			"get":    func() error { _, err := w.provider.Get(t.Context(), "general-abc12"); return err },
 			"find":   func() error { _, err := w.provider.Find(t.Context(), m.ProviderID); return err },
-			"delete": func() error { return w.provider.Delete(t.Context(), "general-abc12") },
+			"delete": func() error { return w.provider.Delete(t.Context(), "general-abc12", "") },
 		} {
 			if err := ask(); !errors.Is(err, launch.ErrNotFound) {
 				t.Errorf("%s: %v, want %v", how, err, launch.ErrNotFound)

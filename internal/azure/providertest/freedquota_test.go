@@ -22,7 +22,7 @@ func TestQuotaOfDeletedMachineIsBoughtAgainSoon(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(25 * time.Minute)
-		for !errors.Is(w.provider.Delete(t.Context(), "general-aaaaa"), launch.ErrNotFound) {
+		for !errors.Is(w.provider.Delete(t.Context(), "general-aaaaa", ""), launch.ErrNotFound) {
 			time.Sleep(5 * time.Second)
 		}
 		gone := time.Now()

@@ -171,7 +171,7 @@ func (w *world) deleteAll(t *testing.T) {
 			return
 		}
 		for _, m := range machines {
-			if err := w.provider.Delete(t.Context(), m.Claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+			if err := w.provider.Delete(t.Context(), m.Claim, ""); err != nil && !errors.Is(err, launch.ErrNotFound) {
 				t.Fatal(err)
 			}
 		}

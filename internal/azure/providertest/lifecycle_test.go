@@ -36,7 +36,7 @@ func TestVMLifecycleLeavesNoResources(t *testing.T) {
 			t.Errorf("List gives %d machines, %v, want one", len(list), err)
 		}
 		w.deleteAll(t)
-		if err := w.provider.Delete(t.Context(), "general-abc12"); !errors.Is(err, launch.ErrNotFound) {
+		if err := w.provider.Delete(t.Context(), "general-abc12", ""); !errors.Is(err, launch.ErrNotFound) {
 			t.Errorf("deleting again: %v, want ErrNotFound", err)
 		}
 		w.noLeaks(t)

@@ -96,7 +96,7 @@ func TestForeignVMIsNotTouched(t *testing.T) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); !errors.Is(err, launch.ErrForeign) {
 			t.Errorf("launching under a taken name: %v", err)
 		}
-		if err := w.provider.Delete(t.Context(), "general-abc12"); !errors.Is(err, launch.ErrForeign) {
+		if err := w.provider.Delete(t.Context(), "general-abc12", ""); !errors.Is(err, launch.ErrForeign) {
 			t.Errorf("deleting another cluster's machine: %v", err)
 		}
 		if list, err := w.provider.List(t.Context()); err != nil || len(list) != 0 {

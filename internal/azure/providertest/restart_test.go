@@ -184,7 +184,7 @@ func acts() []act {
 			for range 600 {
 				left := 0
 				for _, claim := range claims {
-					switch err := w.provider.Delete(ctx, claim); {
+					switch err := w.provider.Delete(ctx, claim, ""); {
 					case err == nil:
 						left++
 					case !errors.Is(err, launch.ErrNotFound):

@@ -127,7 +127,7 @@ func (w *world) wholeLife(t *testing.T) {
 			_, err := w.provider.CollectMachines(t.Context(), func(context.Context) (map[string]bool, error) { return nil, nil })
 			return err
 		},
-		func() error { return w.provider.Delete(t.Context(), "general-aks") },
+		func() error { return w.provider.Delete(t.Context(), "general-aks", "") },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil && w.denials() == 0 {

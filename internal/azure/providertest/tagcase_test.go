@@ -21,7 +21,7 @@ func TestTagsInAnotherCaseAreNapsOwn(t *testing.T) {
 		if err != nil || m.Pool != "general" {
 			t.Errorf("got %+v, %v, want a machine of NodePool general", m, err)
 		}
-		if err := w.provider.Delete(t.Context(), m.Claim); err != nil {
+		if err := w.provider.Delete(t.Context(), m.Claim, ""); err != nil {
 			t.Errorf("it cannot be given back: %v", err)
 		}
 	})

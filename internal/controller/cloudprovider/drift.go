@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
 )
 
 // The reasons for which a machine is out of date, in the order in which they are
@@ -91,13 +92,16 @@ func versionDiffers(node *corev1.Node, class *v1beta1.AKSNodeClass) bool {
 	return running != "" && running != version
 }
 
-// imageDiffers reports whether new machines have another image than a claim's.
+// imageDiffers reports whether new machines have another image than a claim's. Karpenter's Azure
+// provider names the image of an AKS machine as AKS does, and not by its resource id.
 func imageDiffers(claim *karpv1.NodeClaim, class *v1beta1.AKSNodeClass) bool {
 	images, err := class.Images()
 	if err != nil || claim.Status.ImageID == "" {
 		return false
 	}
-	return !slices.ContainsFunc(images, func(i v1beta1.NodeImage) bool { return strings.EqualFold(i.ID, claim.Status.ImageID) })
+	return !slices.ContainsFunc(images, func(i v1beta1.NodeImage) bool {
+		return strings.EqualFold(i.ID, claim.Status.ImageID) || strings.EqualFold(image.NodeImageVersion(i.ID), claim.Status.ImageID)
+	})
 }
 
 // identityDrifted compares the identity that a node was given with the present

@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
 )
 
 // aged is a claim whose machine is up to date, and its node.
@@ -113,6 +114,28 @@ func TestNoVersionOrImageDriftWhileClassIsUnresolved(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantDrift(t, "a class that is not", c, "")
+	})
+}
+
+// A fleet of AKS machines that Karpenter's Azure provider has made keeps its machines: that names
+// their images as AKS does (pkg/providers/instance/aksmachineinstanceutils.go).
+func TestAKSMachineOfKarpenterHasNotDrifted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restart(t, w.aksMachines)
+		_, fresh := w.aged(t)
+		created, err := w.port.Create(t.Context(), claim("a", need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := fresh()
+		c.Status.ProviderID, c.Status.ImageID = created.Status.ProviderID, image.NodeImageVersion(created.Status.ImageID)
+		w.wantDrift(t, c.Status.ImageID, c, "")
+		c.Status.ImageID = "AKSUbuntu-2404gen2containerd-202001.01.0"
+		w.wantDrift(t, c.Status.ImageID, c, DriftImage)
+		pool := w.config.PoolID() + "/machines/a"
+		if id := created.Annotations[v1beta1.AnnotationAKSMachine]; id != pool {
+			t.Errorf("the NodeClaim names its machine %q, want %s", id, pool)
+		}
 	})
 }
 

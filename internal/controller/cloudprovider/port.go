@@ -206,7 +206,9 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
 		v1beta1.AnnotationInPlaceUpdateHash: p.InPlace.InPlaceHash(class),
 	}
-	if !p.azure.IsAKSMachine(created.Status.ProviderID) {
+	if id, is := p.azure.AKSMachineID(created.Status.ProviderID); is {
+		created.Annotations[v1beta1.AnnotationAKSMachine] = id
+	} else {
 		created.Annotations[v1beta1.AnnotationSSHKeyHash] = azure.SSHKeyHash(p.azure.Config())
 	}
 	p.pay(ctx, claim, created, machine, catalog)
@@ -245,7 +247,7 @@ func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if name == "" {
 		name, _ = launch.ClaimOfProviderID(claim.Status.ProviderID)
 	}
-	err := p.azure.Delete(ctx, name)
+	err := p.azure.Delete(ctx, name, claim.Status.ProviderID)
 	p.leaving.asked(name, err)
 	p.costs.forget(name) // until it is gone its claim says what it costs
 	if errors.Is(err, launch.ErrNotFound) {

@@ -1,0 +1,123 @@
+package providertest
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+)
+
+// deleteUntilGone deletes a claim's machine as Karpenter does, until it is not found.
+func (w *world) deleteUntilGone(t *testing.T, claim, providerID string) {
+	t.Helper()
+	for range 60 {
+		err := w.provider.Delete(t.Context(), claim, providerID)
+		if errors.Is(err, launch.ErrNotFound) {
+			w.noLeaks(t)
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+	}
+	t.Errorf("the machine of %s is there after 20 minutes", claim)
+}
+
+// The machine of a claim goes with it, also where nap is not told any more to look after the
+// machines of its agent pool: else it would be paid for ever, and no claim would tell of it.
+func TestAKSMachineGoesWhateverNapIsSetUpFor(t *testing.T) {
+	const claim = "general-abc12"
+	for name, change := range map[string]func(t *testing.T, w *world){
+		"machine API is not there": func(t *testing.T, w *world) {
+			w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: machineRead, Status: http.StatusBadRequest,
+				Code: "InvalidApiVersionParameter", Message: "The api-version '2026-04-02-preview' is invalid."})
+			w.discover(t, "AKS_MACHINES_POOL_NAME", "machines")
+			if why := w.config.ModeChoice; w.config.ProvisionMode != config.ModeVMs || strings.Contains(why, "PROVISION_MODE") ||
+				!strings.Contains(why, "agent pool machines") {
+				t.Errorf("chosen is %s, because %s", w.config.ProvisionMode, why)
+			}
+		},
+		"another agent pool": func(t *testing.T, w *world) { w.discover(t, "AKS_MACHINES_POOL_NAME", "second") },
+		"plain machines":     func(t *testing.T, w *world) { w.discover(t, "PROVISION_MODE", config.ModeVMs) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.discover(t, "AKS_MACHINES_POOL_NAME", "machines")
+				m, err := w.provider.Launch(t.Context(), w.pooled(claim))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute)
+				change(t, w)
+				err = w.provider.Delete(t.Context(), "general-other", m.ProviderID)
+				if !errors.Is(err, launch.ErrForeign) {
+					t.Errorf("the machine of another claim: %v, want that it is foreign", err)
+				}
+				w.deleteUntilGone(t, claim, m.ProviderID)
+			}, func(c *armsim.Config) { c.Cluster.MachinesPools = []string{"machines", "second"} })
+		})
+	}
+}
+
+// renaming makes machines have another name in Azure than nap asks for, while it is on.
+type renaming struct {
+	http.RoundTripper
+	from, to string
+	on       *bool
+}
+
+func (r renaming) RoundTrip(req *http.Request) (*http.Response, error) {
+	if *r.on && strings.Contains(req.URL.Path, "/machines/"+r.from) {
+		req = req.Clone(req.Context())
+		req.URL.Path, req.URL.RawPath = strings.Replace(req.URL.Path, "/machines/"+r.from, "/machines/"+r.to, 1), ""
+	}
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// A machine that another controller has named is removed by its own name, with its claim and by
+// garbage collection.
+func TestAKSMachineOfAnotherNameGoes(t *testing.T) {
+	const claim = "general-purpose-on-demand-amd64-abc12"
+	named, err := launch.MachineName(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, remove := range map[string]func(t *testing.T, w *world, m launch.Machine){
+		"with its claim": func(t *testing.T, w *world, m launch.Machine) { w.deleteUntilGone(t, claim, m.ProviderID) },
+		"collected": func(t *testing.T, w *world, _ launch.Machine) {
+			removed, err := w.provider.CollectMachines(t.Context(), noClaims)
+			if err != nil || !slices.Equal(removed, []string{claim}) {
+				t.Errorf("removed %v, %v, want the machine", removed, err)
+			}
+			time.Sleep(10 * time.Minute)
+			if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) > 0 {
+				t.Errorf("once more, removed %v, %v, want none", removed, err)
+			}
+			w.noLeaks(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				on := true
+				w.restartAs(t, config.ModeAKSMachines)
+				w.through(t, func(rt http.RoundTripper) http.RoundTripper {
+					return renaming{rt, named, "general-purpose-on-demxyzxyz-abc12", &on}
+				})
+				m, err := w.provider.Launch(t.Context(), w.pooled(claim))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute)
+				on = false
+				remove(t, w, m)
+			})
+		})
+	}
+}
