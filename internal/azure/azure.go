@@ -136,7 +136,6 @@ type Provider struct {
 	network  *network.Resolver
 	scores   *spotRanking
 	launcher launch.Launcher
-	remover  *aksmachine.Remover
 	boots    *launch.Boots
 	buyer    *launch.Buyer
 	specs    *specifier
@@ -249,7 +248,6 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 		aks = aksmachine.New(cl.aks, c)
 		p.launcher = launch.NewMixed(p.launcher, aks, c.StartsAKSMachines())
 	}
-	p.remover = aksmachine.NewRemover(cl.vms.Machines, cl.pools, c)
 	metrics, err := launch.NewMetrics(deps.Metrics, c.Location, c.StartsAKSMachines())
 	if err != nil {
 		return err
@@ -261,6 +259,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	p.orphans = &collector{
 		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
 		launcher: p.launcher, watcher: watcher, list: machines, remove: p.Delete,
+		remover: aksmachine.NewRemover(cl.vms.Machines, cl.pools, c),
 	}
 	p.windows = &windowReader{config: c, client: cl.maintenance, now: deps.Now, seen: map[string]seenWindow{}}
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}

@@ -17,7 +17,10 @@ type Boots struct {
 
 // Boots are the machines that are not nodes yet.
 func (p *Provider) Boots() *Boots {
-	return &Boots{launcher: p.launcher, failures: p.boots, isAKS: p.IsAKSMachine}
+	return &Boots{launcher: p.launcher, failures: p.boots, isAKS: func(providerID string) bool {
+		_, is := AKSMachineID(&p.config, providerID)
+		return is
+	}}
 }
 
 // Failure says why the machine of a claim, made under this provider id, does not

@@ -35,21 +35,14 @@ func SSHKeyHash(c *config.Config) string {
 	return hex.EncodeToString(sum[:length])
 }
 
-// IsAKSMachine reports whether a node's provider id is that of a machine that AKS
-// made, instead of a plain virtual machine.
-func (p *Provider) IsAKSMachine(providerID string) bool {
-	_, is := p.AKSMachineID(providerID)
-	return is
-}
-
-// AKSMachineID is the resource id of the AKS machine behind a node's provider id; false for
-// plain virtual machines.
-func (p *Provider) AKSMachineID(providerID string) (string, bool) {
-	if !p.config.HasAKSMachines() {
+// AKSMachineID is the resource id of the machine that AKS has made behind a node's provider id;
+// false for plain virtual machines, and where no AKS machines are looked after.
+func AKSMachineID(c *config.Config, providerID string) (string, bool) {
+	if !c.HasAKSMachines() {
 		return "", false
 	}
-	machine, ok := launch.MachineOfVM(p.config.MachinesPool, providerID)
-	return p.config.PoolID() + "/machines/" + machine, ok
+	machine, ok := launch.MachineOfVM(c.MachinesPool, providerID)
+	return c.PoolID() + "/machines/" + machine, ok
 }
 
 // ClusterDrifted reports whether the machine of a claim was made for another

@@ -123,7 +123,7 @@ func (p *Provider) Delete(ctx context.Context, claim, providerID string) error {
 	p.buyer.Watcher().Forget(claim)
 	err := p.launcher.Delete(ctx, claim)
 	if errors.Is(err, launch.ErrNotFound) {
-		if behind := p.remover.Delete(ctx, claim, providerID); !errors.Is(behind, launch.ErrNotFound) {
+		if behind := p.orphans.remover.Delete(ctx, claim, providerID); !errors.Is(behind, launch.ErrNotFound) {
 			err = behind
 		}
 	}

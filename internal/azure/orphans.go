@@ -34,6 +34,8 @@ type collector struct {
 	list     *machineList
 	// remove starts the removal of a claim's machine, as Provider.Delete.
 	remove func(ctx context.Context, claim, providerID string) error
+	// remover removes machines that the launcher does not know.
+	remover *aksmachine.Remover
 	// untagged is when interfaces without tags were first seen.
 	untagged firstSeen
 	// ageless is when machines, and AKS machines without tags, were first seen of which Azure

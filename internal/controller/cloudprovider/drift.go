@@ -68,7 +68,7 @@ func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.D
 		d.windows.mayReplaceImages(ctx, class) {
 		return DriftSSHKey, nil
 	}
-	if d.azure.IsAKSMachine(claim.Status.ProviderID) {
+	if d.ofAKS(claim) {
 		drifted, err := d.azure.ClusterDrifted(ctx, claim.Name)
 		if err != nil {
 			return "", err
@@ -78,6 +78,12 @@ func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.D
 		}
 	}
 	return "", nil
+}
+
+// ofAKS reports whether a claim's machine is one that AKS has made.
+func (d drift) ofAKS(claim *karpv1.NodeClaim) bool {
+	_, is := azure.AKSMachineID(d.azure.Config(), claim.Status.ProviderID)
+	return is
 }
 
 // versionDiffers reports whether a node's kubelet is of another version than those of new
@@ -109,7 +115,7 @@ func imageDiffers(claim *karpv1.NodeClaim, class *v1beta1.AKSNodeClass) bool {
 // on the node there is nothing to compare.
 func (d drift) identityDrifted(claim *karpv1.NodeClaim, node *corev1.Node) bool {
 	want := d.azure.Config().KubeletIdentityClientID
-	if node == nil || want == "" || d.azure.IsAKSMachine(claim.Status.ProviderID) {
+	if node == nil || want == "" || d.ofAKS(claim) {
 		return false
 	}
 	has, labelled := node.Labels[v1beta1.LabelKubeletIdentity]

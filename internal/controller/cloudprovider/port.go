@@ -206,7 +206,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
 		v1beta1.AnnotationInPlaceUpdateHash: p.InPlace.InPlaceHash(class),
 	}
-	if id, is := p.azure.AKSMachineID(created.Status.ProviderID); is {
+	if id, is := azure.AKSMachineID(p.azure.Config(), created.Status.ProviderID); is {
 		created.Annotations[v1beta1.AnnotationAKSMachine] = id
 	} else {
 		created.Annotations[v1beta1.AnnotationSSHKeyHash] = azure.SSHKeyHash(p.azure.Config())
