@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // TestModulesNameOneGoRelease keeps the standard library from being compiled once per
@@ -45,5 +47,38 @@ func TestModulesNameOneGoRelease(t *testing.T) {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("%s lacks %q", file, strings.TrimSpace(line))
 		}
+	}
+}
+
+// TestModulesKeepPaceWithMain holds that a module which builds on the main one names no release
+// older than that one's: Go refuses to build it then, which shows only where it is built.
+func TestModulesKeepPaceWithMain(t *testing.T) {
+	releases := func(file string) map[string]string {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, m := range regexp.MustCompile(`(?m)^\t?(?:require )?(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
+			out[m[1]] = m[2]
+		}
+		return out
+	}
+	want := releases("../../go.mod")
+	checked := 0
+	for _, module := range []string{"lab", "tools/takeover"} {
+		for name, has := range releases("../../" + module + "/go.mod") {
+			if want[name] == "" {
+				continue
+			}
+			checked++
+			if !version.MustParseSemantic(has).AtLeast(version.MustParseSemantic(want[name])) {
+				t.Errorf("module %s has %s %s, older than %s of the main module: go mod tidy in it", module, name, has, want[name])
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("%d requirements were compared, want many", checked)
 	}
 }
