@@ -274,7 +274,8 @@ func one(key string, values []string) model.Requirement {
 
 // Catalog implements fleet.Catalogs.
 func (w *world) Catalog(context.Context, string) (*fleet.Catalog, error) {
-	types, quotas := w.provider.Plannable(w.provider.Catalog(w.class))
+	types := w.provider.Catalog(w.class).Catalog.InstanceTypes
+	quotas, _ := w.provider.Plannable()
 	return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, Quotas: quotas}, nil
 }
 

@@ -43,6 +43,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -255,7 +256,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	watcher := launch.NewWatcher(p.launcher, m.catalog, m.offerings, m.quota,
 		launch.Reporting{Metrics: metrics, Boots: p.boots, Log: deps.Log})
 	p.buyer = launch.NewBuyer(p.launcher, watcher, m.catalog, m.offerings, m.quota)
-	machines := newMachineList(p.launcher, deps.Now, func(machines []launch.Machine) { count(m.prices, machines) })
+	machines := newMachineList(p.launcher, deps.Now, func() func([]launch.Machine) { return counting(m.prices) })
 	p.orphans = &collector{
 		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
 		launcher: p.launcher, watcher: watcher, list: machines, remove: p.Delete,
@@ -303,11 +304,35 @@ func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.marke
 // Evicted records that Azure has taken a spot machine back.
 func (p *Provider) Evicted(size, zone string) { p.market.offerings.MarkInterrupted(size, zone) }
 
-// Plannable are the instance types of a catalogue with an offering of their own for machines
-// beyond what is paid in advance, and what limits all offerings: the subscription's limits less
-// everything that exists or is on its way, and what is paid in advance.
-func (p *Provider) Plannable(built *instancetype.Built) ([]model.InstanceType, []model.Quota) {
-	return p.market.prices.Beyond(built.Catalog.InstanceTypes), append(p.market.quota.Quotas(), p.market.prices.Lines()...)
+// Plannable is what limits all offerings, the subscription's limits less everything that exists
+// or is on its way, and what is paid in advance, whatever machines there are; nil for nothing.
+func (p *Provider) Plannable() ([]model.Quota, *model.Advance) {
+	return p.market.quota.Quotas(), p.market.prices.Advance()
+}
+
+// CountMachines makes it known which machines use up what is paid in advance, where anything is,
+// and that is not known yet. The error is Azure's.
+func (p *Provider) CountMachines(ctx context.Context) error {
+	if !p.market.prices.Unlisted() {
+		return nil
+	}
+	_, err := p.orphans.list.within(ctx, always)
+	return err
+}
+
+// always is an age that nothing reaches.
+const always time.Duration = math.MaxInt64
+
+// PriceOf is what the machine of a claim costs per hour, which was bought as an offering: also
+// where what is paid in advance pays for it, and the offering is for further machines.
+func (p *Provider) PriceOf(claim string, o *model.Offering) model.Money {
+	bare := o.WithoutCover()
+	if machine, covered := p.market.prices.CoverOf(claim); covered {
+		if with, cheaper := bare.WithCover(model.Cover{Price: machine}); cheaper {
+			return with.Price
+		}
+	}
+	return bare.Price
 }
 
 // MarketFacts are what is known of what can be bought, for people.

@@ -15,8 +15,8 @@ import (
 type machineList struct {
 	launcher launch.Launcher
 	now      func() time.Time
-	// listed is called with each list that Azure has answered.
-	listed func([]launch.Machine)
+	// listed is called before Azure is asked. What it returns is called with the answer.
+	listed func() func([]launch.Machine)
 
 	asking chan struct{} // holds one thing while one lists for all who would
 
@@ -30,20 +30,20 @@ type machinesAt struct {
 	asked    time.Time        // before the request; zero where nothing is known
 }
 
-func newMachineList(launcher launch.Launcher, now func() time.Time, listed func([]launch.Machine)) *machineList {
+func newMachineList(launcher launch.Launcher, now func() time.Time, listed func() func([]launch.Machine)) *machineList {
 	return &machineList{launcher: launcher, now: now, listed: listed, asking: make(chan struct{}, 1)}
 }
 
 // read lists all machines now.
 func (l *machineList) read(ctx context.Context) (machinesAt, error) {
-	asked := l.now()
+	asked, answered := l.now(), l.listed()
 	machines, err := l.launcher.List(ctx)
 	if err != nil {
 		return machinesAt{}, err
 	}
 	found := machinesAt{machines, asked}
 	l.keep(found)
-	l.listed(machines)
+	answered(machines)
 	return found, nil
 }
 

@@ -35,7 +35,7 @@ func (s *shop) List(context.Context) ([]launch.Machine, error) {
 func TestOneListServesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, counted := &shop{}, 0
-		l := newMachineList(s, time.Now, func(m []launch.Machine) { counted = len(m) })
+		l := newMachineList(s, time.Now, func() func([]launch.Machine) { return func(m []launch.Machine) { counted = len(m) } })
 		var group sync.WaitGroup
 		for range 10 {
 			group.Go(func() {

@@ -54,6 +54,9 @@ type Order struct {
 	Taints []model.Taint
 	// MostPrice is the highest price of an offering that may be bought; nil for any.
 	MostPrice *model.Money
+	// Beside says that the plan counted on nothing that is paid in advance: what there is goes
+	// to machines whose plan did.
+	Beside bool
 }
 
 // Launch buys the best machine that meets the order, or returns the one that the
@@ -73,17 +76,23 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 		return launch.Machine{}, err
 	}
 	built := cmp.Or(o.Catalog, p.market.catalog.For(o.Class))
+	if err := p.CountMachines(ctx); err != nil {
+		return launch.Machine{}, err
+	}
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
+	if o.Beside {
+		candidates = launch.WithoutCover(candidates, o.Claim)
+	}
 	p.scores.prefer(ctx, candidates)
 	m, err := p.buyer.Buy(ctx, launch.Purchase{
-		Claim: o.Claim, Candidates: candidates, MostPrice: o.MostPrice, Settle: p.config.LaunchSettle,
+		Claim: o.Claim, Candidates: candidates, MostPrice: o.MostPrice, Cover: p.market.prices, Settle: p.config.LaunchSettle,
 		Spec: func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) },
 	})
 	if errors.Is(err, launch.ErrNoCandidate) {
 		err = fmt.Errorf("%w: %s", err, launch.WhyNone(cmp.Or(o.Catalog, p.market.catalog.For(o.Class)), o.Requirements, o.Requests))
 	}
 	if err == nil {
-		p.market.prices.Bought(m.Claim, m.Size, m.CapacityType)
+		p.market.prices.Bought(m.Claim, m.Size, m.CapacityType, o.Beside)
 	}
 	return m, err
 }

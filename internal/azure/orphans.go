@@ -170,15 +170,19 @@ func (c *collector) lacks(m launch.Machine) bool {
 	return m.Unfinished() && m.State != launch.Creating && c.watcher.MayFinish(m.Claim)
 }
 
-// count tells the prices which machines use up what is paid for in advance.
-func count(prices *price.Book, machines []launch.Machine) {
-	sizes := map[string]string{}
-	for _, m := range machines {
-		if m.CapacityType == model.OnDemand && m.State != launch.Deleting {
-			sizes[m.Claim] = m.Size
+// counting tells the prices which machines use up what is paid for in advance: it is called
+// before Azure is asked for all, and what it returns with the answer.
+func counting(prices *price.Book) func([]launch.Machine) {
+	before := prices.Change()
+	return func(machines []launch.Machine) {
+		sizes := map[string]string{}
+		for _, m := range machines {
+			if m.CapacityType == model.OnDemand && m.State != launch.Deleting {
+				sizes[m.Claim] = m.Size
+			}
 		}
+		prices.SetMachines(sizes, before)
 	}
-	prices.SetMachines(sizes)
 }
 
 // interfaces implements Provider.CollectNICs.

@@ -88,7 +88,7 @@ func controllerCatalog(t *testing.T, terms *price.Terms, machines map[string]str
 		t.Fatal(err)
 	}
 	prices.Book.SetTerms(terms)
-	prices.Book.SetMachines(machines)
+	prices.Book.SetMachines(machines, prices.Book.Change())
 	told := offline.Granted()
 	catalog := instancetype.New(instancetype.Region{Name: "eastus", MemoryOverhead: offline.MemoryOverhead, DefaultMaxPods: 250},
 		instancetype.Market{Prices: prices.Book, Cover: prices.Book, Unavailable: told.Unavailable, Quota: told.Quota, Disks: prices.Disks})

@@ -26,6 +26,11 @@ type poolCatalogs struct {
 	forecasts map[string]*forecast
 	// keys are the labels that machines of a catalogue have, once they are asked for.
 	keys map[*Catalog]map[string]bool
+	// bare are catalogues without what is paid in advance, advance is that, nil for nothing, and
+	// account what nodes leave of it, nil until they are counted.
+	bare    map[*Catalog]*Catalog
+	advance *model.Advance
+	account *model.AdvanceAccount
 	// leftOut are the NodePools that buy nothing; their catalogues are not looked up yet.
 	leftOut []model.LeftOut
 }
@@ -39,6 +44,7 @@ func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs, paused ma
 		types:     map[*Catalog]map[string]*model.InstanceType{},
 		forecasts: map[string]*forecast{},
 		keys:      map[*Catalog]map[string]bool{},
+		bare:      map[*Catalog]*Catalog{},
 	}
 	for _, pool := range pools {
 		if err := ctx.Err(); err != nil {
@@ -49,7 +55,7 @@ func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs, paused ma
 			return nil, fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, ctx.Err())
 		}
 		if err == nil && catalog != nil {
-			c.byPool[pool.Name] = c.withCost(catalog, pool.NodeCost)
+			c.byPool[pool.Name] = c.withCost(c.withoutCover(catalog), pool.NodeCost)
 		}
 		if why := cmp.Or(pool.closed(), pausedWhy(paused[pool.Name]), catalogFault(catalog, err)); why != (closedWhy{}) {
 			c.leaveOut(pool, why)

@@ -21,6 +21,8 @@ type forecast struct {
 	slots    map[string]int
 	// gpus are the different ones of the offerings; nil where one has none.
 	gpus []*model.GPU
+	// coverable are the offerings that may be paid in advance.
+	coverable []candidate
 }
 
 // forecast is what a claim will become. Claims that were made for the same plan mostly ask for
@@ -118,7 +120,14 @@ func newForecast(asked model.Requirements, labels map[string]string, c *Catalog)
 			allocatable = smaller(allocatable, x.kind.Allocatable())
 		}
 	}
+	var coverable []candidate
+	for _, x := range candidates {
+		if x.offering.CapacityType == model.OnDemand && c.Advance.Covers(x.kind.Name) {
+			coverable = append(coverable, x)
+		}
+	}
 	return &forecast{
+		coverable:   coverable,
 		common:      common,
 		allocatable: named(allocatable, c.Axes),
 		capacity:    named(best.kind.Capacity, c.Axes),

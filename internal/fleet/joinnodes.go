@@ -35,6 +35,7 @@ func joinNodes(s *Snapshot, d *nodeDescriber) *clusterNodes {
 		}
 	}
 	slices.SortFunc(c.list, func(x, y *stateNode) int { return cmp.Compare(x.name, y.name) })
+	d.catalogs.cover(c.list)
 	return c
 }
 

@@ -18,6 +18,13 @@ func costOfOffering(o *model.Offering, claim *Claim) nodeCost {
 	return cost
 }
 
+// cover gives a machine that is paid in advance the price of that, where it is lower.
+func (c *nodeCost) cover(by model.Cover) {
+	if c.priced {
+		c.price = min(c.price, by.Price+c.diskPrice+c.nodePrice)
+	}
+}
+
 // shown is the cost that people are told: for a bought machine whose offering the catalogue does
 // not have (any more), what it cost when it was bought.
 func (n *stateNode) shown() nodeCost {

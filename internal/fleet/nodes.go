@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -282,4 +283,12 @@ func distinctVolumes(volumes []model.Volume) []model.Volume {
 		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.ID, b.ID))
 	})
 	return slices.Compact(volumes)
+}
+
+// created is when the NodeClaim was made, or else the Node; zero where neither says.
+func (n *stateNode) created() time.Time {
+	if n.claim != nil && !n.claim.Created.IsZero() || n.node == nil {
+		return n.claim.Created
+	}
+	return n.node.Created
 }

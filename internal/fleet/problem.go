@@ -21,6 +21,10 @@ type Catalog struct {
 	LabelKeys []string
 	// Quotas are the subscription limits that the offerings name.
 	Quotas []model.Quota
+	// Advance is what is paid in advance, whatever machines there are; nil for nothing. Where it
+	// is given, what of it the offerings and Quotas state does not count: a snapshot counts its
+	// own machines, those that are to be launched included.
+	Advance *model.Advance
 }
 
 // Catalogs knows what each NodePool can buy. Pools that share a node class
@@ -275,6 +279,9 @@ func (a *assembly) addPools(p *model.Problem) {
 	for i := range p.LeftOut {
 		p.LeftOut[i].Catalog = a.addCatalog(p, p.LeftOut[i].Pool, known)
 	}
+	for _, q := range a.catalogs.account.Left() {
+		known.quotas[q.Name] = q
+	}
 	for _, name := range slices.Sorted(maps.Keys(known.quotas)) {
 		p.Quotas = append(p.Quotas, known.quotas[name])
 	}
@@ -297,7 +304,7 @@ func (a *assembly) addCatalog(p *model.Problem, pool string, known catalogued) i
 	if !has {
 		i = len(p.Catalogs)
 		known.index[catalog] = i
-		p.Catalogs = append(p.Catalogs, a.claims.kinds.mark(catalog.on(p.Axes), p.Axes))
+		p.Catalogs = append(p.Catalogs, a.claims.kinds.mark(a.catalogs.beyond(catalog).on(p.Axes), p.Axes))
 		for _, q := range catalog.Quotas {
 			known.quotas[q.Name] = q
 		}

@@ -106,9 +106,29 @@ type Purchase struct {
 	Spec func(Candidate) (NodeSpec, error)
 	// MostPrice is the highest price of an offering that may be bought; nil for any.
 	MostPrice *model.Money
+	// Cover counts the machines that are paid in advance. Where it is nil none is.
+	Cover Cover
 	// Settle is for how long a purchase is watched once Azure has accepted it: a refusal
 	// in that time counts like one at once.
 	Settle time.Duration
+}
+
+// Cover counts the machines that are paid in advance.
+type Cover interface {
+	// Take sets cover aside for the on-demand machine of a claim, instead of what the claim has;
+	// false where nothing is left for the size.
+	Take(claim, size string) bool
+	// Gone says that the claim has no machine.
+	Gone(claim string)
+}
+
+// covered is a candidate at the price at which it is bought: that of a machine that is paid in
+// advance as long as there is cover for it, which is set aside.
+func (p *Purchase) covered(c Candidate) Candidate {
+	if c.Offering.Uncovered == 0 || p.Cover != nil && p.Cover.Take(p.Claim, c.SKU.Name) {
+		return c
+	}
+	return c.withoutCover()
 }
 
 // Buy goes down the candidates until Azure sells one. A machine that the claim has
@@ -121,7 +141,9 @@ func (b *Buyer) Buy(ctx context.Context, p Purchase) (Machine, error) {
 	}
 	t := tries{ofType: map[model.CapacityType]int{}, began: time.Now()}
 	var dear *TooDear
-	for _, c := range p.Candidates {
+	for rest := p.Candidates; len(rest) > 0; {
+		c := rest[0]
+		rest = rest[1:]
 		if b.catalog.Unavailable(c.SKU, c.Offering) != "" || t.last != nil && t.last.RulesOut(c.Offering) {
 			continue
 		}
@@ -135,6 +157,10 @@ func (b *Buyer) Buy(ctx context.Context, p Purchase) (Machine, error) {
 		if t.made == maxAttempts || time.Since(t.began) > maxDuration {
 			break
 		}
+		if at := p.covered(c); at.Offering != c.Offering {
+			rest = inOrder(append([]Candidate{at}, rest...), p.Claim) // others have the cover: something else may be cheaper
+			continue
+		}
 		m, bought, err := b.try(ctx, &p, c, &t)
 		if err != nil || bought {
 			return m, err
@@ -145,6 +171,9 @@ func (b *Buyer) Buy(ctx context.Context, p Purchase) (Machine, error) {
 	}
 	if t.made > 0 {
 		b.tidy(ctx, p.Claim)
+	}
+	if p.Cover != nil {
+		p.Cover.Gone(p.Claim)
 	}
 	switch {
 	case dear != nil:

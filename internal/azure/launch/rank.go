@@ -63,7 +63,28 @@ func WhyNone(built *instancetype.Built, requirements model.Requirements, request
 // zonal before regional, by size name. Zones that are equal in all of that take
 // turns from claim to claim, so that a fleet spreads over them.
 func Rank(built *instancetype.Built, requirements model.Requirements, requests model.Resources, claim string) []Candidate {
-	out := slices.DeleteFunc(matching(built, requirements, requests), func(c Candidate) bool { return !c.Offering.Available })
+	return inOrder(slices.DeleteFunc(matching(built, requirements, requests), func(c Candidate) bool { return !c.Offering.Available }), claim)
+}
+
+// WithoutCover are candidates in the order of Rank with their prices for machines that are not
+// paid in advance.
+func WithoutCover(candidates []Candidate, claim string) []Candidate {
+	out := slices.Clone(candidates)
+	for i := range out {
+		out[i] = out[i].withoutCover()
+	}
+	return inOrder(out, claim)
+}
+
+func (c Candidate) withoutCover() Candidate {
+	if c.Offering.Uncovered != 0 {
+		bare := c.Offering.WithoutCover()
+		c.Offering = &bare
+	}
+	return c
+}
+
+func inOrder(out []Candidate, claim string) []Candidate {
 	turn := fnv.New32a()
 	turn.Write([]byte(claim))
 	first := int(turn.Sum32() % 3)

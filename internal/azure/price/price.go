@@ -42,8 +42,8 @@ type Book struct {
 	source   string
 	failed   bool // the last refresh did
 	terms    Terms
-	machines map[string]string // sizes of on-demand machines by claim
-	cover    cover
+	advance  *model.Advance // of the terms
+	machines machines       // which use it up
 	revision uint64
 }
 
@@ -127,6 +127,8 @@ func (b *Book) settle() {
 		OnDemand: b.terms.apply(b.table.OnDemand, model.OnDemand),
 		Spot:     b.terms.apply(b.table.Spot, model.Spot),
 	}
+	b.advance = b.terms.advance(b.due.OnDemand)
+	b.machines.recount(b.advance)
 	b.revision++
 }
 

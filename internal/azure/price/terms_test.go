@@ -111,24 +111,24 @@ savingsPlans:
 	expect("at first", "Standard_D4s_v5", "reservation of Standard_D4s_v5", 0.09)
 	expect("at first", "Standard_E4s_v5", "savings plan team", 0.2)
 	expect("at first", "Standard_F4s_v2", "", 0)
-	b.Bought("a", "Standard_D4s_v5", model.OnDemand)
-	b.Bought("s", "Standard_D4s_v5", model.Spot) // Azure's reservations do not cover spot
+	b.Bought("a", "Standard_D4s_v5", model.OnDemand, false)
+	b.Bought("s", "Standard_D4s_v5", model.Spot, false) // Azure's reservations do not cover spot
 	expect("after one", "Standard_D4s_v5", "reservation of Standard_D4s_v5", 0.09)
 	before := b.Revision()
-	b.Bought("b", "Standard_D4s_v5", model.OnDemand)
+	b.Bought("b", "Standard_D4s_v5", model.OnDemand, false)
 	if b.Revision() == before {
 		t.Error("the revision does not move when a reservation is used up")
 	}
 	expect("after two", "Standard_D4s_v5", "savings plan team", 0.11)
-	b.Bought("c", "Standard_D4s_v5", model.OnDemand)
-	b.Bought("d", "Standard_D4s_v5", model.OnDemand)
+	b.Bought("c", "Standard_D4s_v5", model.OnDemand, false)
+	b.Bought("d", "Standard_D4s_v5", model.OnDemand, false)
 	expect("after four", "Standard_D4s_v5", "", 0)
 	expect("after four", "Standard_E4s_v5", "", 0)
 	if got := b.Lines(); got[0].Left != 0 || got[1].Left != 30_000 {
 		t.Errorf("left are %v, want nothing of the reservation and $0.03 of the plan", got)
 	}
 	b.Gone("a")
-	b.SetMachines(map[string]string{"c": "Standard_D4s_v5"})
+	b.SetMachines(map[string]string{"c": "Standard_D4s_v5"}, b.Change())
 	expect("after most are gone", "Standard_D4s_v5", "reservation of Standard_D4s_v5", 0.09)
 }
 

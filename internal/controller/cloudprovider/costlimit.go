@@ -52,11 +52,15 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return launch.Machine{}, fmt.Errorf("reading NodePool %s: %w", order.Pool, err)
 	}
+	if err := p.azure.CountMachines(ctx); err != nil {
+		return launch.Machine{}, err
+	}
+	order.Beside = besideAdvance(claim, &order, nodeCostOf(pool))
 	limit, invalid := kube.CostLimit(pool)
 	if limit == nil {
 		return p.azure.Launch(ctx, order)
 	}
-	room, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit})
+	room, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit, priceOf: p.azure.PriceOf})
 	if err != nil {
 		return launch.Machine{}, err
 	}
@@ -72,7 +76,7 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if err == nil {
 		cost := room.grant
 		if _, o, known := p.azure.Describe(order.Catalog, machine); known {
-			cost = o.Price + perNode
+			cost = p.azure.PriceOf(claim.Name, o) + perNode
 		}
 		p.costs.settle(claim.Name, cost)
 		return machine, nil
@@ -89,6 +93,14 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	return machine, errors.Join(&limitReached{room.short}, launch.ErrNoCandidate)
 }
 
+// besideAdvance reports whether the plan of a claim counted on nothing that is paid in advance:
+// it has planned to pay what the machine costs without. A claim of no plan takes what there is.
+func besideAdvance(claim *karpv1.NodeClaim, order *azure.Order, perNode model.Money) bool {
+	planned := hourly(claim, v1beta1.AnnotationPlannedPrice)
+	bare := launch.WithoutCover(launch.Rank(order.Catalog, order.Requirements, order.Requests, order.Claim), order.Claim)
+	return planned > 0 && len(bare) > 0 && planned >= bare[0].Offering.Price+perNode
+}
+
 // nothing is less than any machine costs.
 const nothing model.Money = -1
 
@@ -98,6 +110,8 @@ type purchase struct {
 	order *azure.Order
 	pool  *karpv1.NodePool
 	limit model.Money
+	// priceOf is what the machine of a claim costs that was bought as an offering.
+	priceOf func(claim string, o *model.Offering) model.Money
 }
 
 // headroom is what a limit leaves for a machine, the cost per node included.
@@ -137,6 +151,9 @@ func (l *costLimits) grant(ctx context.Context, reader client.Reader, p *purchas
 	short := fmt.Sprintf("the limit of %s of NodePool %s leaves %s, too little for the machine", p.limit, p.pool.Name, left)
 	room := headroom{left, left, short}
 	candidates := launch.Rank(p.order.Catalog, p.order.Requirements, p.order.Requests, p.order.Claim)
+	if p.order.Beside {
+		candidates = launch.WithoutCover(candidates, p.order.Claim)
+	}
 	if len(candidates) == 0 {
 		return room, nil
 	}
@@ -168,7 +185,9 @@ func (l *costLimits) cost(c *karpv1.NodeClaim, p *purchase) (model.Money, bool) 
 		return planned, true // it passes here before it is bought
 	}
 	if o := offeringOf(p.order.Catalog, c.Labels); o != nil {
-		return o.PriceWithDisk(kube.DiskPrice(c)) + nodeCostOf(p.pool), true
+		now := *o
+		now.Price = p.priceOf(c.Name, o)
+		return now.PriceWithDisk(kube.DiskPrice(c)) + nodeCostOf(p.pool), true
 	}
 	cost := cmp.Or(paid, planned)
 	return cost, cost > 0

@@ -179,7 +179,12 @@ func TestCostOfOtherMachinesOfTheNodePool(t *testing.T) {
 		{Name: "large", Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.Spot, Price: model.USD(4)}}},
 	}}}
 	costs := costLimits{granted: map[string]model.Money{"granted": model.USD(9)}}
-	buy := &purchase{order: &azure.Order{Catalog: catalog}, pool: pool()}
+	buy := &purchase{order: &azure.Order{Catalog: catalog}, pool: pool(), priceOf: func(claim string, o *model.Offering) model.Money {
+		if claim == "paid in advance" {
+			return o.DiskPrice + model.USD(0.125)
+		}
+		return o.Price
+	}}
 	for _, c := range []struct {
 		name, size, zone, capacity string
 		paid, planned, disk        string
@@ -188,6 +193,7 @@ func TestCostOfOtherMachinesOfTheNodePool(t *testing.T) {
 	}{
 		{"granted", "small", "eastus-1", "on-demand", "8", "7", "", true, 9},
 		{"of an offering", "small", "eastus-1", "on-demand", "8", "7", "", true, 1},
+		{"paid in advance", "small", "eastus-1", "on-demand", "8", "7", "", true, 0.375},
 		{"with a cheaper disk", "small", "eastus-1", "on-demand", "8", "7", "0.125", true, 0.875},
 		{"with an ephemeral disk", "small", "eastus-1", "on-demand", "8", "7", "0", true, 0.75},
 		{"of another zone", "small", "eastus-2", "on-demand", "8", "7", "", true, 2},

@@ -26,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -288,13 +289,22 @@ func TestPlannerSeesMachinesBeyondTheReservation(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.restart(t, func(*config.Config) {})
-		offerings := func() []model.Offering {
-			c, err := w.port.Catalog(t.Context(), "general")
+		offerings := func(machines ...string) []model.Offering {
+			store := fleet.NewStore()
+			store.Put(&fleet.Pool{Name: "general", Ready: true, NodeLimit: -1})
+			for _, name := range machines {
+				store.Put(&fleet.Claim{
+					Name: name, Pool: "general", ProviderID: "azure:///" + name, Allocatable: fleet.Amounts{CPU: 3860, Pods: 110},
+					Labels: map[string]string{model.LabelInstanceType: "Standard_D4s_v5", model.LabelCapacityType: "on-demand"},
+				})
+			}
+			in, err := store.Snapshot().Problem(t.Context(), w.port, fleet.Options{Now: time.Now()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := slices.IndexFunc(c.InstanceTypes, func(t model.InstanceType) bool { return t.Name == "Standard_D4s_v5" })
-			return slices.DeleteFunc(slices.Clone(c.InstanceTypes[i].Offerings), func(o model.Offering) bool {
+			types := in.Problem.Catalogs[0].InstanceTypes
+			i := slices.IndexFunc(types, func(t model.InstanceType) bool { return t.Name == "Standard_D4s_v5" })
+			return slices.DeleteFunc(slices.Clone(types[i].Offerings), func(o model.Offering) bool {
 				return o.CapacityType != model.OnDemand || o.Zone != "eastus-1"
 			})
 		}
@@ -322,8 +332,11 @@ func TestPlannerSeesMachinesBeyondTheReservation(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := offerings(); len(got) != 1 || got[0].Uncovered != 0 || got[0].MachinePrice() == model.USD(0.01) {
-			t.Errorf("what is reserved is used up, and the planner sees %+v", got)
+		for _, when := range []string{"at once", "after a restart"} {
+			if got := offerings("a", "b"); len(got) != 1 || got[0].Uncovered != 0 || got[0].MachinePrice() == model.USD(0.01) {
+				t.Errorf("%s: what is reserved is used up, and the planner sees %+v", when, got)
+			}
+			w.restart(t, func(*config.Config) {})
 		}
 	})
 }

@@ -75,11 +75,11 @@ func (c *catalogs) plain(built *instancetype.Built) *fleet.Catalog {
 	defer c.mu.Unlock()
 	forms := c.remember(built)
 	if forms.fleet == nil {
-		types, quotas := c.azure.Plannable(built)
-		if c.overlays != nil {
-			types = built.Catalog.InstanceTypes // what buys reads the overlaid ones, and counts what is paid in advance itself
+		quotas, advance := c.azure.Plannable()
+		forms.fleet = &fleet.Catalog{
+			Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, LabelKeys: built.Catalog.LabelKeys,
+			Quotas: quotas, Advance: advance,
 		}
-		forms.fleet = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.Catalog.LabelKeys, Quotas: quotas}
 	}
 	return forms.fleet
 }

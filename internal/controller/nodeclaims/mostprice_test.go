@@ -48,24 +48,28 @@ func TestMostPriceKeepsToPlanAndLimit(t *testing.T) {
 	}
 }
 
-// A machine that is planned as reserved may cost what one beyond the reservation does: of
-// claims that are launched at once, the first take what is reserved.
-func TestMostPriceOfReservedMachineIsThatOfFurtherOnes(t *testing.T) {
+// A machine that is planned as paid in advance may not cost what a further one does: where
+// others have used that up, another plan may be better. It may have the cover of any line.
+func TestMostPriceOfReservedMachineIsNotThatOfFurtherOnes(t *testing.T) {
 	p := &model.Problem{
 		Pools: []model.Pool{{Name: "general", NodeLimit: -1}},
 		Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{{
 			Name: "D4", Capacity: model.Resources{4000}, Offerings: []model.Offering{
 				{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(0.01), Uncovered: model.USD(0.20)},
+				{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(0.10), Uncovered: model.USD(0.20)},
+				{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(0.20)},
 			},
 		}}}},
 		Axes: model.NewAxes(),
 	}
-	node := model.NewNode{Offerings: []model.OfferingRef{{Price: model.USD(0.01)}}, Requests: model.Resources{1000}, Daemons: model.Resources{0}}
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
 	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}
-	claim, _ := NewWriter(p, []model.NewNode{node}, map[string]*karpv1.NodePool{"general": pool}).Write(&node, "general-1")
-	planned, most := claim.Annotations[v1beta1.AnnotationPlannedPrice], claim.Annotations[v1beta1.AnnotationMostPrice]
-	if planned != "0.01" || most != "0.21" {
-		t.Errorf("planned at %s, may cost %s; want 0.01 and 0.21", planned, most)
+	for offering, want := range []string{"0.105", "0.105", "0.21"} {
+		ref := model.OfferingRef{Offering: offering, Price: p.Catalogs[0].InstanceTypes[0].Offerings[offering].Price}
+		node := model.NewNode{Offerings: []model.OfferingRef{ref}, Requests: model.Resources{1000}, Daemons: model.Resources{0}}
+		claim, _ := NewWriter(p, []model.NewNode{node}, map[string]*karpv1.NodePool{"general": pool}).Write(&node, "general-1")
+		if most := claim.Annotations[v1beta1.AnnotationMostPrice]; most != want {
+			t.Errorf("planned at %s it may cost %s, want %s", ref.Price, most, want)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package nodeclaims
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -59,11 +58,23 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
 	best := catalog.InstanceTypes[offerings[0].InstanceType].Offerings[offerings[0].Offering]
 	claim.Annotations[v1beta1.AnnotationPlannedPrice] = strconv.FormatFloat(best.Price.Dollars(), 'f', -1, 64)
-	// Which of several machines gets what is paid in advance shows only when they are bought.
-	further := cmp.Or(best.Uncovered, best.Price)
-	most := best.Price + w.headroom.spend(node, further-best.Price+further/replannedAt)
+	dearest := dearestCover(&catalog.InstanceTypes[offerings[0].InstanceType], &best)
+	most := best.Price + w.headroom.spend(node, dearest-best.Price+dearest/replannedAt)
 	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(most.Dollars(), 'f', -1, 64)
 	return claim, offerings
+}
+
+// dearestCover is the highest price of an offering of a plan. What is paid in advance by several
+// lines has several prices, and which of several machines gets which shows only when they are bought.
+func dearestCover(t *model.InstanceType, best *model.Offering) model.Money {
+	dearest := best.Price
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if best.Uncovered != 0 && o.Uncovered != 0 && o.Zone == best.Zone && o.CapacityType == best.CapacityType {
+			dearest = max(dearest, o.Price)
+		}
+	}
+	return dearest
 }
 
 // noteOverlays annotates a NodeClaim as Karpenter does where NodeOverlays decide a price or the

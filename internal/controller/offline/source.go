@@ -123,12 +123,15 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 		prices.Note = "what the controller says that the subscription pays; for the rest " + prices.Note
 	}
 	market := instancetype.Market{Prices: prices.Book, Unavailable: told.Unavailable, Quota: told.Quota, Disks: prices.Disks}
-	quotas := told.Quotas
-	if advance := prices.Book.Lines(); len(advance) > 0 && told.Advance {
-		prices.Book.SetMachines(told.Machines)
+	quotas, advance := told.Quotas, prices.Book.Advance()
+	prices.Note += advanceNote(advance != nil, &told)
+	if !told.Advance {
+		advance = nil
+	}
+	if advance != nil {
+		prices.Book.SetMachines(told.Machines, prices.Book.Change())
 		market.Cover, quotas = prices.Book, append(slices.Clone(quotas), prices.Book.Lines()...)
 	}
-	prices.Note += advanceNote(len(prices.Book.Lines()) > 0, &told)
 	s.Note = prices.Note + "; spot prices and zones are estimates; " + told.Note
 	offline := instancetype.New(instancetype.Region{
 		Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay,
@@ -146,7 +149,9 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 		built := offline.For(withImages(class))
 		if ofKind[built] == nil {
 			types := prices.Book.Beyond(built.Catalog.InstanceTypes)
-			ofKind[built] = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.Catalog.LabelKeys, Quotas: quotas}
+			ofKind[built] = &fleet.Catalog{
+				Axes: instancetype.Axes(), InstanceTypes: types, LabelKeys: built.Catalog.LabelKeys, Quotas: quotas, Advance: advance,
+			}
 		}
 		return ofKind[built]
 	}

@@ -95,8 +95,9 @@ func instanceType(t *model.InstanceType, keys map[string]bool, values map[string
 	out := &cloudprovider.InstanceType{Name: t.Name, Requirements: scheduling.NewRequirements(), Capacity: corev1.ResourceList{}}
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
+		bare := o.WithoutCover() // what is paid in advance stays as it is
 		out.Offerings = append(out.Offerings, &cloudprovider.Offering{
-			Requirements: scheduling.NewLabelRequirements(o.Labels), Price: o.MachinePrice().Dollars(), Available: o.Available,
+			Requirements: scheduling.NewLabelRequirements(o.Labels), Price: bare.MachinePrice().Dollars(), Available: o.Available,
 		})
 	}
 	for key := range keys {
@@ -175,7 +176,11 @@ func (c *change) apply(t *model.InstanceType, axes model.Axes) {
 	t.Capacity, t.Overhead, t.CapacityOverlaid = capacity, overhead, len(c.capacity) > 0
 	t.Offerings = slices.Clone(t.Offerings)
 	for i, price := range c.prices {
-		o := &t.Offerings[i]
+		o := t.Offerings[i].WithoutCover()
 		o.Price, o.PriceOverlaid = price+o.DiskPrice+o.NodePrice, true
+		if cover, covered := t.Offerings[i].Cover(); covered {
+			o, _ = o.WithCover(cover)
+		}
+		t.Offerings[i] = o
 	}
 }
