@@ -275,8 +275,7 @@ func one(key string, values []string) model.Requirement {
 // Catalog implements fleet.Catalogs.
 func (w *world) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	types := w.provider.Catalog(w.class).Catalog.InstanceTypes
-	quotas, _ := w.provider.Plannable()
-	return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, Quotas: quotas}, nil
+	return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: types, Quotas: w.provider.Supply().Quotas()}, nil
 }
 
 // theirs plans as Karpenter's provisioner does. Its NodeClaims leave the size to

@@ -43,7 +43,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -69,7 +68,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
-	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 const (
@@ -304,36 +302,8 @@ func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.marke
 // Evicted records that Azure has taken a spot machine back.
 func (p *Provider) Evicted(size, zone string) { p.market.offerings.MarkInterrupted(size, zone) }
 
-// Plannable is what limits all offerings, the subscription's limits less everything that exists
-// or is on its way, and what is paid in advance, whatever machines there are; nil for nothing.
-func (p *Provider) Plannable() ([]model.Quota, *model.Advance) {
-	return p.market.quota.Quotas(), p.market.prices.Advance()
-}
-
-// CountMachines makes it known which machines use up what is paid in advance, where anything is,
-// and that is not known yet. The error is Azure's.
-func (p *Provider) CountMachines(ctx context.Context) error {
-	if !p.market.prices.Unlisted() {
-		return nil
-	}
-	_, err := p.orphans.list.within(ctx, always)
-	return err
-}
-
-// always is an age that nothing reaches.
-const always time.Duration = math.MaxInt64
-
-// PriceOf is what the machine of a claim costs per hour, which was bought as an offering: also
-// where what is paid in advance pays for it, and the offering is for further machines.
-func (p *Provider) PriceOf(claim string, o *model.Offering) model.Money {
-	bare := o.WithoutCover()
-	if machine, covered := p.market.prices.CoverOf(claim); covered {
-		if with, cheaper := bare.WithCover(model.Cover{Price: machine}); cheaper {
-			return with.Price
-		}
-	}
-	return bare.Price
-}
+// Supply is what bounds purchases beside offerings.
+func (p *Provider) Supply() *Supply { return &Supply{p.market, p.orphans.list} }
 
 // MarketFacts are what is known of what can be bought, for people.
 type MarketFacts struct {

@@ -76,7 +76,7 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 		return launch.Machine{}, err
 	}
 	built := cmp.Or(o.Catalog, p.market.catalog.For(o.Class))
-	if err := p.CountMachines(ctx); err != nil {
+	if err := p.Supply().CountMachines(ctx); err != nil {
 		return launch.Machine{}, err
 	}
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)

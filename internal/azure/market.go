@@ -99,7 +99,22 @@ func (m *market) load(ctx context.Context) error {
 		}
 		return nil
 	})
-	return group.Wait()
+	err := group.Wait()
+	if err == nil {
+		m.warnUnmatched()
+	}
+	return err
+}
+
+// warnUnmatched tells of entries in the file of prices that are about no size of the region.
+func (m *market) warnUnmatched() {
+	terms := m.prices.Terms()
+	if terms == nil {
+		return
+	}
+	if unmatched := terms.Unmatched(m.catalog.Sizes()); len(unmatched) > 0 {
+		m.log.Warn("entries in the file of prices match no size that the region sells, and have no effect", "entries", unmatched)
+	}
 }
 
 // refreshSKUs reads the region's sizes again.
@@ -132,7 +147,7 @@ func (m *market) run(ctx context.Context, group *errgroup.Group) {
 		group.Go(func() error { m.prices.Run(ctx, m.retail, m.config.Location, m.log); return nil })
 	}
 	if m.terms != nil {
-		group.Go(func() error { m.terms.Run(ctx, m.log); return nil })
+		group.Go(func() error { m.terms.Run(ctx, m.log, m.warnUnmatched); return nil })
 	}
 }
 

@@ -142,3 +142,17 @@ func TestMovesLeaveMachinesThatArePaidInAdvance(t *testing.T) {
 		})
 	}
 }
+
+// A price for a size that is misspelled has no effect, which the first lines say.
+func TestMisspelledSizesOfPricesAreNoted(t *testing.T) {
+	prices := filepath.Join(t.TempDir(), "prices.yaml")
+	text := "reservations: [{size: Standard_Nosuch, count: 3, hourly: 0}, {size: standard_d4s_V5, count: 1, hourly: 0}]\n"
+	if err := os.WriteFile(prices, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, _ := nap.Run(t, "plan", "-f", writeInput(t, fullNodes(nil)), "--prices-file", prices)
+	said := strings.Join(strings.Fields(errs), " ")
+	if !strings.Contains(said, `no such size: reservations[0].size "Standard_Nosuch";`) {
+		t.Errorf("want a note about Standard_Nosuch alone in\n%s", errs)
+	}
+}

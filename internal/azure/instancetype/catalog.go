@@ -177,6 +177,17 @@ func (c *Catalog) SKU(name string) (*SKU, bool) {
 	return &c.skus[i], true
 }
 
+// Sizes are the names of all sizes of the region, in order.
+func (c *Catalog) Sizes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]string, len(c.skus))
+	for i := range c.skus {
+		out[i] = c.skus[i].Name
+	}
+	return out
+}
+
 // WhyExcluded says why a size of the region is left out, in any case of its name, or "".
 func (b *Built) WhyExcluded(size string) string {
 	for _, e := range b.Excluded {

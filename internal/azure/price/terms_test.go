@@ -190,9 +190,10 @@ func TestTermsFileReloadAndInvalidFile(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
+		changes := 0
 		defer group.Wait()
 		defer cancel()
-		group.Go(func() { f.Run(ctx, slog.New(slog.DiscardHandler)) })
+		group.Go(func() { f.Run(ctx, slog.New(slog.DiscardHandler), func() { changes++ }) })
 		expect := func(when string, want float64) {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -211,5 +212,8 @@ func TestTermsFileReloadAndInvalidFile(t *testing.T) {
 		expect("after the file is gone", 0.125)
 		write("prices: [{size: Standard_D4s_v5, onDemand: 0.25}]")
 		expect("after the correction", 0.25)
+		if changes != 2 {
+			t.Errorf("%d changes were told, want 2", changes)
+		}
 	})
 }

@@ -75,8 +75,8 @@ func (f *File) look() (bool, error) {
 	return true, f.load()
 }
 
-// Run follows the file until the context ends.
-func (f *File) Run(ctx context.Context, log *slog.Logger) {
+// Run follows the file until the context ends, and calls read whenever other terms hold.
+func (f *File) Run(ctx context.Context, log *slog.Logger, read func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
@@ -90,6 +90,7 @@ func (f *File) Run(ctx context.Context, log *slog.Logger) {
 			log.Error("the file of prices is passed over; the prices before it hold", "error", err)
 		case changed:
 			log.Info("prices read", "file", f.path)
+			read()
 		}
 	}
 }

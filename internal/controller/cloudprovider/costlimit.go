@@ -52,7 +52,7 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return launch.Machine{}, fmt.Errorf("reading NodePool %s: %w", order.Pool, err)
 	}
-	if err := p.azure.CountMachines(ctx); err != nil {
+	if err := p.azure.Supply().CountMachines(ctx); err != nil {
 		return launch.Machine{}, err
 	}
 	order.Beside = besideAdvance(claim, &order, nodeCostOf(pool))
@@ -60,7 +60,7 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if limit == nil {
 		return p.azure.Launch(ctx, order)
 	}
-	room, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit, priceOf: p.azure.PriceOf})
+	room, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit, priceOf: p.azure.Supply().PriceOf})
 	if err != nil {
 		return launch.Machine{}, err
 	}
@@ -76,7 +76,7 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if err == nil {
 		cost := room.grant
 		if _, o, known := p.azure.Describe(order.Catalog, machine); known {
-			cost = p.azure.PriceOf(claim.Name, o) + perNode
+			cost = p.azure.Supply().PriceOf(claim.Name, o) + perNode
 		}
 		p.costs.settle(claim.Name, cost)
 		return machine, nil

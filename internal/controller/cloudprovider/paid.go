@@ -31,7 +31,7 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 	if !known {
 		return
 	}
-	paid := p.azure.PriceOf(claim.Name, offering) + p.nodeCost(ctx, claim)
+	paid := p.azure.Supply().PriceOf(claim.Name, offering) + p.nodeCost(ctx, claim)
 	created.Annotations[v1beta1.AnnotationPaidPrice] = strconv.FormatFloat(paid.Dollars(), 'f', -1, 64)
 	created.Annotations[v1beta1.AnnotationDiskPrice] = strconv.FormatFloat(offering.DiskPrice.Dollars(), 'f', -1, 64)
 	bought := event.Bought{Size: machine.Size, CapacityType: machine.CapacityType, Paid: paid}

@@ -75,10 +75,10 @@ func (c *catalogs) plain(built *instancetype.Built) *fleet.Catalog {
 	defer c.mu.Unlock()
 	forms := c.remember(built)
 	if forms.fleet == nil {
-		quotas, advance := c.azure.Plannable()
+		supply := c.azure.Supply()
 		forms.fleet = &fleet.Catalog{
 			Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, LabelKeys: built.Catalog.LabelKeys,
-			Quotas: quotas, Advance: advance,
+			Quotas: supply.Quotas(), Advance: supply.Advance(),
 		}
 	}
 	return forms.fleet

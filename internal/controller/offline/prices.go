@@ -43,7 +43,30 @@ func OpenPrices(region, file string) (*Prices, error) {
 		}
 	}
 	p.Note = p.origin(region, file)
+	if terms := p.Book.Terms(); terms != nil {
+		p.Note += p.unmatchedNote(terms)
+	}
 	return p, nil
+}
+
+// mostUnmatched is how many entries that match no size are named.
+const mostUnmatched = 5
+
+// unmatchedNote names entries of terms that match no size, or is "" where there are none.
+func (p *Prices) unmatchedNote(terms *price.Terms) string {
+	var sizes []string
+	for _, s := range p.Table.Sizes() {
+		sizes = append(sizes, s.Name)
+	}
+	unmatched := terms.Unmatched(sizes)
+	more := ""
+	if n := len(unmatched) - mostUnmatched; n > 0 {
+		unmatched, more = unmatched[:mostUnmatched], fmt.Sprintf(" and %d more", n)
+	}
+	if len(unmatched) == 0 {
+		return ""
+	}
+	return "; no effect, since nap's built-in table has no such size: " + strings.Join(unmatched, ", ") + more
 }
 
 // origin says in one sentence where the prices come from.
