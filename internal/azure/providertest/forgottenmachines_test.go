@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -30,11 +31,10 @@ func (w *world) deleteUntilGone(t *testing.T, claim, providerID string) {
 	t.Errorf("the machine of %s is there after 20 minutes", claim)
 }
 
-// The machine of a claim goes with it, also where nap is not told any more to look after the
-// machines of its agent pool: else it would be paid for ever, and no claim would tell of it.
-func TestAKSMachineGoesWhateverNapIsSetUpFor(t *testing.T) {
-	const claim = "general-abc12"
-	for name, change := range map[string]func(t *testing.T, w *world){
+// otherSetups start the next process so that it does not look after the machines of agent pool
+// machines.
+func otherSetups() map[string]func(t *testing.T, w *world) {
+	return map[string]func(t *testing.T, w *world){
 		"machine API is not there": func(t *testing.T, w *world) {
 			w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: machineRead, Status: http.StatusBadRequest,
 				Code: "InvalidApiVersionParameter", Message: "The api-version '2026-04-02-preview' is invalid."})
@@ -46,7 +46,14 @@ func TestAKSMachineGoesWhateverNapIsSetUpFor(t *testing.T) {
 		},
 		"another agent pool": func(t *testing.T, w *world) { w.discover(t, "AKS_MACHINES_POOL_NAME", "second") },
 		"plain machines":     func(t *testing.T, w *world) { w.discover(t, "PROVISION_MODE", config.ModeVMs) },
-	} {
+	}
+}
+
+// The machine of a claim goes with it, also where nap is not told any more to look after the
+// machines of its agent pool: else it would be paid for ever, and no claim would tell of it.
+func TestAKSMachineGoesWhateverNapIsSetUpFor(t *testing.T) {
+	const claim = "general-abc12"
+	for name, change := range otherSetups() {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.discover(t, "AKS_MACHINES_POOL_NAME", "machines")
@@ -60,7 +67,40 @@ func TestAKSMachineGoesWhateverNapIsSetUpFor(t *testing.T) {
 				if !errors.Is(err, launch.ErrForeign) {
 					t.Errorf("the machine of another claim: %v, want that it is foreign", err)
 				}
+				if list, err := w.provider.List(t.Context()); err != nil || len(list) != 1 || list[0].Claim != claim ||
+					list[0].ProviderID != m.ProviderID || list[0].Size != m.Size || list[0].State != launch.Succeeded {
+					t.Errorf("listed are %+v, %v, want %+v", list, err, m)
+				}
+				if found, err := w.provider.Find(t.Context(), m.ProviderID); err != nil || found.Claim != claim {
+					t.Errorf("found is %+v, %v", found, err)
+				}
 				w.deleteUntilGone(t, claim, m.ProviderID)
+			}, func(c *armsim.Config) { c.Cluster.MachinesPools = []string{"machines", "second"} })
+		})
+	}
+}
+
+// Garbage collection finds such a machine, too, once it has no claim.
+func TestAKSMachineIsCollectedWhateverNapIsSetUpFor(t *testing.T) {
+	const claim = "general-abc12"
+	for name, change := range otherSetups() {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.discover(t, "AKS_MACHINES_POOL_NAME", "machines")
+				if _, err := w.provider.Launch(t.Context(), w.pooled(claim)); err != nil {
+					t.Fatal(err)
+				}
+				change(t, w)
+				time.Sleep(10 * time.Minute)
+				claimed := func(context.Context) (map[string]bool, error) { return map[string]bool{claim: true}, nil }
+				if removed, err := w.provider.CollectMachines(t.Context(), claimed); err != nil || len(removed) > 0 {
+					t.Errorf("with its claim, removed %v, %v, want none", removed, err)
+				}
+				if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || !slices.Equal(removed, []string{claim}) {
+					t.Errorf("removed %v, %v, want the machine", removed, err)
+				}
+				time.Sleep(10 * time.Minute)
+				w.noLeaks(t)
 			}, func(c *armsim.Config) { c.Cluster.MachinesPools = []string{"machines", "second"} })
 		})
 	}

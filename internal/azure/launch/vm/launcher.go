@@ -228,6 +228,9 @@ func (v *Launcher) Get(ctx context.Context, claim string) (launch.Machine, error
 
 // Find reads the machine behind a provider id.
 func (v *Launcher) Find(ctx context.Context, providerID string) (launch.Machine, error) {
+	if name := providerID[strings.LastIndexByte(providerID, '/')+1:]; launch.IsAKSVM(name) {
+		return v.findBehind(ctx, name)
+	}
 	claim, ok := launch.ClaimOfProviderID(providerID)
 	if !ok {
 		return launch.Machine{}, fmt.Errorf("%w: provider id %q is not that of a virtual machine of nap's", launch.ErrForeign, providerID)
@@ -235,7 +238,8 @@ func (v *Launcher) Find(ctx context.Context, providerID string) (launch.Machine,
 	return v.Get(ctx, claim)
 }
 
-// List reads every machine of the cluster.
+// List reads every machine of the cluster, and the virtual machines behind AKS machines that no
+// other launcher reads.
 func (v *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
 	listed, err := v.clients.Lists.Machines(ctx)
 	if err != nil {
@@ -244,6 +248,8 @@ func (v *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
 	var out []launch.Machine
 	for _, vm := range listed {
 		if m, ours := v.machine(vm); ours {
+			out = append(out, m)
+		} else if m, ours := v.behind(vm); ours {
 			out = append(out, m)
 		}
 	}
@@ -262,9 +268,25 @@ func (v *Launcher) machine(vm *armcompute.VirtualMachine) (launch.Machine, bool)
 	if !ok || tags[launch.TagCluster] != v.config.ClusterName || tags[launch.TagClaim] != "" || launch.IsAKSVM(*vm.Name) {
 		return launch.Machine{}, false
 	}
+	m := described(vm, tags)
+	m.Claim, m.ProviderID = claim, v.providerID(claim)
+	for _, name := range v.extensions() {
+		e := extensionOf(vm, name)
+		// That provisioning has failed is its result; putting it again changes nothing.
+		again := name == billingExtension && e != nil && e.Properties != nil &&
+			launch.State(launch.Value(e.Properties.ProvisioningState)) == launch.Failed
+		if e == nil || again {
+			m.Missing = append(m.Missing, name)
+		}
+	}
+	return m, true
+}
+
+// described is what a virtual machine with properties says of itself, whichever way it was made.
+func described(vm *armcompute.VirtualMachine, tags map[string]string) launch.Machine {
 	p := vm.Properties
 	m := launch.Machine{
-		Claim: claim, Pool: tags[launch.TagPool], ProviderID: v.providerID(claim), Tags: tags,
+		Pool: tags[launch.TagPool], Tags: tags,
 		CapacityType: model.OnDemand, State: launch.StateOf(launch.Value(p.ProvisioningState)), Created: launch.Value(p.TimeCreated),
 	}
 	if p.HardwareProfile != nil {
@@ -282,16 +304,7 @@ func (v *Launcher) machine(vm *armcompute.VirtualMachine) (launch.Machine, bool)
 			m.ImageID = launch.Value(ref.ID)
 		}
 	}
-	for _, name := range v.extensions() {
-		e := extensionOf(vm, name)
-		// That provisioning has failed is its result; putting it again changes nothing.
-		again := name == billingExtension && e != nil && e.Properties != nil &&
-			launch.State(launch.Value(e.Properties.ProvisioningState)) == launch.Failed
-		if e == nil || again {
-			m.Missing = append(m.Missing, name)
-		}
-	}
-	return m, true
+	return m
 }
 
 // extensionOf is the machine's extension of a name, nil when it has none. Lists of
