@@ -31,7 +31,7 @@ type clients struct {
 	maintenance *armcontainerservice.MaintenanceConfigurationsClient
 	clusters    *armcontainerservice.ManagedClustersClient
 	pools       *armcontainerservice.AgentPoolsClient
-	aks         aksmachine.Clients // empty without AKS machines
+	aks         aksmachine.Clients // empty without AKS machines, be it to come
 }
 
 // newClients makes them. auxiliary, where set, goes with virtual machines.
@@ -72,7 +72,7 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 			Lists: lists, Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
 	}
-	if !c.HasAKSMachines() {
+	if !c.HasAKSMachines() && !c.AwaitsMachineAPI() {
 		return out, nil
 	}
 	machines, err := aksmachine.NewMachineClient(c.PoolID(), credential, options)

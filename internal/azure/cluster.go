@@ -107,6 +107,9 @@ type clusterWatch struct {
 	client *armcontainerservice.ManagedClustersClient
 	log    *slog.Logger
 	pool   *poolWatch // nil where machines need no agent pool
+	// awaited asks for the machine API for lack of which nap chose plain machines; nil where it
+	// did not.
+	awaited *aksmachine.MachineClient
 
 	mu sync.Mutex
 	// facts are as they were read last; the zero value before the first time. refused is why
@@ -195,6 +198,19 @@ func (w *clusterWatch) wait() time.Duration {
 	return readClusterEvery
 }
 
+// arrived is an error, as that of run, once AKS makes machines which nap chose plain machines for
+// lack of: the choice is made at the start alone.
+func (w *clusterWatch) arrived(ctx context.Context, facts *managedcluster.Facts) error {
+	pool := w.config.MachinesPool
+	if w.awaited == nil || facts.Pools.Find(pool) == nil {
+		return nil
+	}
+	if why, there := noMachineAPI(ctx, w.awaited); why != "" || !there {
+		return nil
+	}
+	return fmt.Errorf("cluster %s makes machines of agent pool %s now: starting again with them", facts.Name, pool)
+}
+
 // read asks once. That Azure does not answer leaves what is known as it is.
 func (w *clusterWatch) read(ctx context.Context) error {
 	facts, err := managedcluster.Read(ctx, w.client, w.config.ResourceGroup, w.config.ClusterName)
@@ -207,6 +223,9 @@ func (w *clusterWatch) read(ctx context.Context) error {
 	if known := w.config.Facts; known.ID != "" && !reflect.DeepEqual(known.Lasting(), facts.Lasting()) {
 		return fmt.Errorf("cluster %s tells other facts of itself than at the start (%s): starting again with them",
 			facts.Name, known.Difference(&facts))
+	}
+	if err := w.arrived(ctx, &facts); err != nil {
+		return err
 	}
 	before := w.pause()
 	w.pool.look(ctx, &facts)

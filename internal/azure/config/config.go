@@ -171,6 +171,12 @@ func (c *Config) StartsAKSMachines() bool {
 // HasAKSMachines reports whether there may be AKS machines to look after.
 func (c *Config) HasAKSMachines() bool { return c.StartsAKSMachines() || c.ManageMachines }
 
+// AwaitsMachineAPI reports whether AKS machines would be made, by nap's own choice, were it not that
+// AKS makes none here.
+func (c *Config) AwaitsMachineAPI() bool {
+	return c.ModeChoice != "" && c.NoMachineAPI != "" && c.MachinesPool != ""
+}
+
 // PoolID is the resource id of the agent pool of AKS machines.
 func (c *Config) PoolID() string {
 	return "/subscriptions/" + c.SubscriptionID + "/resourceGroups/" + c.ResourceGroup +

@@ -49,8 +49,8 @@ func (l *learner) mode(c *Config, f *managedcluster.Facts) {
 		}
 		return
 	case c.NoMachineAPI != "" && c.ProvisionMode != "":
-		l.refuse("PROVISION_MODE is %s, and AKS does not make machines here: %s. Leave it unset or set it to %s, or register the feature "+
-			"where Azure names one: az feature register --namespace Microsoft.ContainerService --name NAME",
+		l.refuse("PROVISION_MODE is %s, and AKS does not make machines here: %s; set PROVISION_MODE to %s or leave it unset, or register the "+
+			"feature where Azure names one: az feature register --namespace Microsoft.ContainerService --name NAME",
 			c.ProvisionMode, c.NoMachineAPI, ModeVMs)
 		return
 	case c.CreatePool && f == nil:
@@ -91,8 +91,8 @@ func (l *learner) choose(c *Config, f *managedcluster.Facts) {
 	case c.NoMachineAPI != "":
 		c.ModeChoice = "AKS does not make machines here: " + c.NoMachineAPI
 		if pool != nil {
-			c.ModeChoice += fmt.Sprintf("; machines that agent pool %s has are deleted with their NodeClaims, and nap sees to nothing else "+
-				"of them until it is started again and AKS makes machines", pool.Name)
+			c.ModeChoice += fmt.Sprintf("; machines that agent pool %s has are listed and deleted with their NodeClaims, and nap sees to "+
+				"nothing else of them; it starts again within minutes of AKS making machines", pool.Name)
 		}
 	case pool != nil: // of another mode it is refused
 		c.ProvisionMode = ModeAKSMachines

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
@@ -31,13 +34,18 @@ func (w *world) deleteUntilGone(t *testing.T, claim, providerID string) {
 	t.Errorf("the machine of %s is there after 20 minutes", claim)
 }
 
+// noMachineAPI is what AKS answers where it has no machine API of nap's version.
+func noMachineAPI() armsim.Fault {
+	return armsim.Fault{Kind: armsim.FaultError, Operation: machineRead, Status: http.StatusBadRequest,
+		Code: "InvalidApiVersionParameter", Message: "The api-version '2026-04-02-preview' is invalid."}
+}
+
 // otherSetups start the next process so that it does not look after the machines of agent pool
 // machines.
 func otherSetups() map[string]func(t *testing.T, w *world) {
 	return map[string]func(t *testing.T, w *world){
 		"machine API is not there": func(t *testing.T, w *world) {
-			w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: machineRead, Status: http.StatusBadRequest,
-				Code: "InvalidApiVersionParameter", Message: "The api-version '2026-04-02-preview' is invalid."})
+			w.breaking(t, noMachineAPI())
 			w.discover(t, "AKS_MACHINES_POOL_NAME", "machines")
 			if why := w.config.ModeChoice; w.config.ProvisionMode != config.ModeVMs || strings.Contains(why, "PROVISION_MODE") ||
 				!strings.Contains(why, "agent pool machines") {
@@ -104,6 +112,46 @@ func TestAKSMachineIsCollectedWhateverNapIsSetUpFor(t *testing.T) {
 			}, func(c *armsim.Config) { c.Cluster.MachinesPools = []string{"machines", "second"} })
 		})
 	}
+}
+
+// Where nap has chosen plain machines because the machine API was not there for a moment, it starts
+// again with AKS machines.
+func TestRunEndsWhenMachineAPIArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{Env: armtest.New(t, fewSizes)}
+		mend := w.breaking(t, noMachineAPI())
+		c, err := discovered(t, w.Env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		provider, err := azure.New(t.Context(), c, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
+		if err != nil {
+			t.Fatal(err)
+		}
+		provider.OnFailed(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- provider.Run(ctx) }()
+		time.Sleep(10 * time.Minute)
+		select {
+		case err := <-done:
+			t.Fatalf("ended with %v while there is no machine API", err)
+		default:
+		}
+		mend()
+		time.Sleep(3 * time.Minute)
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "agent pool machines") {
+				t.Errorf("ended with %v", err)
+			}
+		default:
+			t.Error("plain machines go on being made")
+		}
+		cancel()
+		synctest.Wait()
+	})
 }
 
 // renaming makes machines have another name in Azure than nap asks for, while it is on.
