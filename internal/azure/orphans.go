@@ -85,11 +85,14 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 			errs = append(errs, c.finish(ctx, m))
 			continue
 		}
-		if err := c.remove(ctx, m.Claim, m.ProviderID); err != nil && !errors.Is(err, launch.ErrNotFound) {
+		switch err := c.remove(ctx, m.Claim, m.ProviderID); {
+		case err == nil:
+			removed = append(removed, m.Claim)
+		case errors.Is(err, launch.ErrNotFound):
+			c.list.forget() // gone since it was listed, which the next list must confirm
+		default:
 			errs = append(errs, err)
-			continue
 		}
-		removed = append(removed, m.Claim)
 	}
 	return removed, errors.Join(errs...)
 }

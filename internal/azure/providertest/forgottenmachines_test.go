@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -169,8 +170,8 @@ func (r renaming) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// A machine that another controller has named is removed by its own name, with its claim and by
-// garbage collection.
+// A machine that another controller, or an earlier nap, has named is updated and removed by its own
+// name, with its claim and by garbage collection.
 func TestAKSMachineOfAnotherNameGoes(t *testing.T) {
 	const claim = "general-purpose-on-demand-amd64-abc12"
 	named, err := launch.MachineName(claim)
@@ -190,6 +191,19 @@ func TestAKSMachineOfAnotherNameGoes(t *testing.T) {
 			}
 			w.noLeaks(t)
 		},
+		"updated first, once it is listed": func(t *testing.T, w *world, m launch.Machine) {
+			if got := w.claimsListed(t); got != claim {
+				t.Fatalf("listed are %s", got)
+			}
+			w.class.Tags = map[string]string{"team": "web"}
+			if err := w.provider.Update(t.Context(), claim, w.class); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := w.provider.Get(t.Context(), claim); err != nil || m.Tags["team"] != "web" {
+				t.Errorf("updated is %+v, %v", m, err)
+			}
+			w.deleteUntilGone(t, claim, m.ProviderID)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -208,4 +222,32 @@ func TestAKSMachineOfAnotherNameGoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unread answers that there is no machine to all who ask for one by its name.
+type unread struct{ http.RoundTripper }
+
+func (u unread) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/virtualMachines/aks-general-abc12") {
+		return &http.Response{StatusCode: http.StatusNotFound, Request: req, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(`{"error": {"code": "ResourceNotFound", "message": "It is not there."}}`))}, nil
+	}
+	return u.RoundTripper.RoundTrip(req)
+}
+
+// A machine that is listed, and is not there when it is to be removed, was not removed.
+func TestListedMachineThatIsNotFoundIsNotRemoved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if err := w.buyOne(t, "general-abc12"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		w.through(t, func(rt http.RoundTripper) http.RoundTripper { return unread{rt} })
+		for range 2 {
+			if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) > 0 {
+				t.Errorf("removed %v, %v, want none", removed, err)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+	})
 }

@@ -89,6 +89,7 @@ type described struct {
 // listedMachine is a machine of a list, with what is read of all: labels, taints and settings
 // are passed over.
 type listedMachine struct {
+	Name       string    `json:"name"`
 	Zones      []string  `json:"zones"`
 	Properties described `json:"properties"`
 }

@@ -48,6 +48,7 @@ type Launcher struct {
 	galleries image.Galleries
 	batch     *batcher // nil when every machine is asked for by itself
 	again     *batcher // for machines whose claims have waited long enough
+	named     otherNames
 }
 
 // New returns a launcher for the agent pool of the configuration.
@@ -146,12 +147,15 @@ func (a *Launcher) Get(ctx context.Context, claim string) (launch.Machine, error
 }
 
 func (a *Launcher) read(ctx context.Context, claim string) (machine, error) {
-	name, err := launch.MachineName(claim)
+	name, err := a.named.of(claim)
 	if err != nil {
 		return machine{}, launch.ErrNotFound // no such machine can have been made
 	}
 	raw, err := a.clients.Machines.get(ctx, name)
 	if launch.Status(err) == http.StatusNotFound {
+		if a.named.forget(claim) {
+			return a.read(ctx, claim)
+		}
 		return machine{}, launch.ErrNotFound
 	}
 	if err != nil {
@@ -191,6 +195,7 @@ func (a *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
 	var out []launch.Machine
 	for i := range all {
 		if m, ours := a.describe(all[i].Zones, &all[i].Properties); ours {
+			a.named.note(m.Claim, all[i].Name)
 			out = append(out, m)
 		}
 	}
@@ -253,7 +258,7 @@ func (a *Launcher) Delete(ctx context.Context, claim string) error {
 	if err != nil || m.State == launch.Deleting {
 		return err
 	}
-	name, err := launch.MachineName(claim)
+	name, err := a.named.of(claim)
 	if err != nil {
 		return err
 	}
@@ -289,7 +294,7 @@ func (a *Launcher) tags(spec launch.NodeSpec) map[string]string {
 // Update gives the machine the tags that it would be made with today; AKS carries
 // them on. Identities are the agent pool's business.
 func (a *Launcher) Update(ctx context.Context, m launch.Machine, class *nodeclass.NodeClass) error {
-	name, err := launch.MachineName(m.Claim)
+	name, err := a.named.of(m.Claim)
 	if err != nil {
 		return launch.ErrNotFound // no such machine can have been made
 	}
