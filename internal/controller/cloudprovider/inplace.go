@@ -36,6 +36,14 @@ func (u *InPlaceUpdater) InPlaceHash(class *v1beta1.AKSNodeClass) string {
 	return fmt.Sprint(hash.Sum32())
 }
 
+// AKSMachine is the resource id of the AKS machine behind a provider id, empty for plain machines.
+func (u *InPlaceUpdater) AKSMachine(providerID string) string {
+	if id, is := azure.AKSMachineID(u.azure.Config(), providerID); is {
+		return id
+	}
+	return ""
+}
+
 // Update gives the machine of a claim the tags and identities that a new one would
 // have.
 func (u *InPlaceUpdater) Update(ctx context.Context, claim string, class *v1beta1.AKSNodeClass) error {

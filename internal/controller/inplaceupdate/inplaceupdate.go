@@ -3,8 +3,9 @@
 //
 // A fingerprint of both is kept on the NodeClaim; where it differs from today's,
 // the cloud is asked to update the machine, and the fingerprint is written
-// afterwards, so that a crash between the two only makes it be asked again. Start
-// with [Controller].
+// afterwards, so that a crash between the two only makes it be asked again. NodeClaims of
+// AKS machines that do not name their machine yet are given its id. Start with
+// [Controller].
 package inplaceupdate
 
 import (
@@ -36,6 +37,9 @@ type Updater interface {
 	// Update gives the machine of a claim what it should have; nil where there is
 	// no machine.
 	Update(ctx context.Context, claim string, class *v1beta1.AKSNodeClass) error
+	// AKSMachine is the resource id of the AKS machine behind a provider id, empty for plain
+	// machines.
+	AKSMachine(providerID string) string
 }
 
 // Controller updates the machines of NodeClaims.
@@ -86,20 +90,30 @@ func (c *Controller) Reconcile(ctx context.Context, claim *karpv1.NodeClaim) (re
 		return reconcile.Result{}, fmt.Errorf("read AKSNodeClass %s: %w", claim.Spec.NodeClassRef.Name, err)
 	}
 	want := c.updater.InPlaceHash(class)
-	if claim.Annotations[v1beta1.AnnotationInPlaceUpdateHash] == want {
+	updated := claim.Annotations[v1beta1.AnnotationInPlaceUpdateHash] == want
+	machine := c.updater.AKSMachine(claim.Status.ProviderID)
+	if claim.Annotations[v1beta1.AnnotationAKSMachine] != "" {
+		machine = "" // it is noted already
+	}
+	if updated && machine == "" {
 		return reconcile.Result{}, nil
 	}
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) {
 		return reconcile.Result{RequeueAfter: unregistered}, nil
 	}
-	if err := c.updater.Update(ctx, claim.Name, class); err != nil {
-		return reconcile.Result{}, fmt.Errorf("update the machine of NodeClaim %s in place: %w", claim.Name, err)
+	if !updated {
+		if err := c.updater.Update(ctx, claim.Name, class); err != nil {
+			return reconcile.Result{}, fmt.Errorf("update the machine of NodeClaim %s in place: %w", claim.Name, err)
+		}
 	}
 	stored := claim.DeepCopy()
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
 	claim.Annotations[v1beta1.AnnotationInPlaceUpdateHash] = want
+	if machine != "" {
+		claim.Annotations[v1beta1.AnnotationAKSMachine] = machine
+	}
 	if err := c.kube.Patch(ctx, claim, client.MergeFrom(stored)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("note the update of NodeClaim %s: %w", claim.Name, err))
 	}

@@ -3,6 +3,7 @@ package inplaceupdate
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,52 @@ func (u *updater) InPlaceHash(class *v1beta1.AKSNodeClass) string {
 func (u *updater) Update(context.Context, string, *v1beta1.AKSNodeClass) error {
 	u.calls++
 	return u.err
+}
+
+func (u *updater) AKSMachine(providerID string) string {
+	name, is := strings.CutPrefix(providerID, "aks:")
+	if !is {
+		return ""
+	}
+	return "pool/machines/" + name
+}
+
+// A NodeClaim of before nap noted its AKS machine gets the id without another update of the machine,
+// and keeps the id that it has.
+func TestAKSMachineIsNotedOnce(t *testing.T) {
+	s := scheme.Scheme
+	if err := v1beta1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	class := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	for _, tt := range []struct{ name, provider, has, want string }{
+		{"old", "aks:old", "", "pool/machines/old"},
+		{"noted", "aks:noted", "another/machines/noted", "another/machines/noted"},
+		{"plain", "vm:plain", "", ""},
+	} {
+		claim := &karpv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: tt.name, Annotations: map[string]string{v1beta1.AnnotationInPlaceUpdateHash: "hash of "}},
+			Spec: karpv1.NodeClaimSpec{
+				NodeClassRef: &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"},
+			},
+			Status: karpv1.NodeClaimStatus{ProviderID: tt.provider},
+		}
+		claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+		if tt.has != "" {
+			claim.Annotations[v1beta1.AnnotationAKSMachine] = tt.has
+		}
+		kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(claim).WithObjects(class, claim).Build()
+		u := &updater{}
+		if _, err := New(kube, u).Reconcile(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+			t.Fatal(err)
+		}
+		if got := claim.Annotations[v1beta1.AnnotationAKSMachine]; got != tt.want || u.calls > 0 {
+			t.Errorf("NodeClaim %s names its machine %q, want %q; updated %d times", tt.name, got, tt.want, u.calls)
+		}
+	}
 }
 
 func TestMachineUpdatedOncePerChangeAndRetried(t *testing.T) {
