@@ -14,8 +14,9 @@
 // where the eviction cost of a node is what its evictions must save per hour: the units
 // of its pods at EvictionPrice/Payback, and what the command that moved them there was
 // to save. Every pod of R must have a place that the scheduler accepts. Limits, quotas,
-// NodePool budgets, PodDisruptionBudgets, do-not-disrupt annotations, quiet times and
-// the minimum saving of replacements are constraints.
+// NodePool budgets, PodDisruptionBudgets, do-not-disrupt annotations, quiet times, the
+// minimum saving of replacements, and that spot nodes alone give way to no on-demand one
+// where spot is allowed, are constraints.
 //
 // # Stages
 //

@@ -101,7 +101,7 @@ func (d *dice) catalog() model.Catalog {
 			it.Offerings = append(it.Offerings,
 				model.Offering{Zone: z, CapacityType: model.OnDemand, Price: model.USD(t.price), Available: !d.once(8), Quotas: quota})
 			it.Offerings = append(it.Offerings,
-				model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(t.price / 3), Available: !d.once(3), Quotas: quota})
+				model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(t.price / pick(d, 3, 3, 1, 0.9)), Available: !d.once(3), Quotas: quota})
 		}
 		if d.strife(8) {
 			it.Offerings = append(it.Offerings, model.Offering{Zone: "z1", CapacityType: model.Reserved,

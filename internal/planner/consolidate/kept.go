@@ -63,6 +63,13 @@ func (k keeping) explain(n int32) *model.KeptNode {
 				"but replacing spot by spot is switched off.", name, node.Price, b.st.Price()-before)
 		}
 	}
+	if b.eval.Buyer.StaysSpot {
+		b.eval.Buyer.StaysSpot = false
+		if b.eval.Buyer.Buy(node.Price - due - 1) {
+			return compiled.Keep(int(n), model.ReasonNoCheaper, "Spot node %s (%s) could be replaced by on-demand machines for %s, "+
+				"but its pods and their NodePool allow spot.", name, node.Price, b.st.Price()-before)
+		}
+	}
 	if !b.eval.Buyer.Buy(state.AnyPrice) {
 		return left.explain(int(n))
 	}

@@ -23,7 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 // TestScenarios plays every scenario of testdata/*.txt. A scenario begins with
 // "== what it says", states a fleet line by line, and after "--" has the answer:
 //
-//	type NAME cpu= memory= price= [spot=] [disk=] [zones=] [soldout]
+//	type NAME cpu= memory= price= [spot=] [beyond=] [disk=] [zones=] [soldout]
+//	     (beyond is the price of machines beyond those that are paid for in advance)
 //	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
 //	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [unhealthy=N] [static]
 //	     [replicas=N [nodes=N]] [limit=CPUS] [types=N] [frozen] [first=Drifted|Unhealthy]
@@ -197,6 +198,9 @@ func (s *scenario) readType(name string, w words) {
 				continue
 			}
 			o := model.Offering{Zone: zone, CapacityType: capacity, Price: model.USD(s.float(price)), Available: !w.has("soldout")}
+			if w["beyond"] != "" && capacity == model.OnDemand {
+				o.Uncovered = model.USD(s.float(w["beyond"]))
+			}
 			o.DiskPrice = model.USD(s.float(w.or("disk", "0"))) // a part of the price
 			it.Offerings = append(it.Offerings, o)
 			s.priceOf[name+zone+string(capacity)] = o.Price

@@ -96,14 +96,19 @@ func (t terms) narrow(c *model.Command, r *removed, extra model.Money) *model.Ke
 			return compiled.Keep(n, model.ReasonSpotToSpot,
 				"%s could only be replaced by a cheaper spot node, and replacing spot by spot is switched off.", r.names)
 		}
+		onDemand := t.onDemand(r, node, choice)
+		if onDemand(best) {
+			return compiled.Keep(n, model.ReasonNoCheaper,
+				"%s could only be replaced by an on-demand node, and its pods and NodePool %s allow spot.", r.names, choice.pool.Name)
+		}
 		mixed := false
 		node.Offerings = slices.DeleteFunc(node.Offerings, func(o model.OfferingRef) bool {
-			other := isSpot && choice.capacityType(o) != model.Spot
+			other := isSpot != (choice.capacityType(o) == model.Spot) && (isSpot || r.spot && !t.p.Input.Terms.SpotToSpot)
 			mixed = mixed || other
-			return other || o.Price > best.Price+extra || o.Price == best.Price+extra && extra > 0 && len(c.New) == 1 && o != best
+			return other || onDemand(o) || o.Price > best.Price+extra || o.Price == best.Price+extra && extra > 0 && len(c.New) == 1 && o != best
 		})
 		if mixed {
-			node.Requirements = requireSpot(node.Requirements)
+			node.Requirements = choice.requireCapacityTypes()
 		}
 		if isSpot && r.spot && len(c.Nodes) == 1 && len(c.New) == 1 {
 			if k := choice.keepTypes(spotTypes); k < spotTypes {
@@ -120,11 +125,29 @@ func (t terms) narrow(c *model.Command, r *removed, extra model.Money) *model.Ke
 	return nil
 }
 
-// requireSpot adds that the node is a spot one. Should there be none, it is better to
-// leave the nodes alone than to pay for an on-demand one.
-func requireSpot(rs model.Requirements) model.Requirements {
-	out := slices.DeleteFunc(slices.Clone(rs), func(r model.Requirement) bool { return r.Key == model.LabelCapacityType })
-	return append(out, model.Requirement{Key: model.LabelCapacityType, Operator: model.In, Values: []string{string(model.Spot)}})
+// onDemand says of offerings whether a new node must not be one of them: only spot nodes are
+// removed, it is an on-demand one, and some of the pods may be on spot in the NodePool.
+func (t terms) onDemand(r *removed, node *model.NewNode, choice choice) func(model.OfferingRef) bool {
+	return func(ref model.OfferingRef) bool {
+		offering := &choice.types[ref.InstanceType].Offerings[ref.Offering]
+		return r.spot && slices.ContainsFunc(node.Pods, func(cp model.ClassPods) bool {
+			return t.p.StaysSpot(int32(t.p.FirstMovable+cp.Class), node.Pool, offering)
+		})
+	}
+}
+
+// requireCapacityTypes adds to the node's requirements the capacity types of its offerings. Should
+// there be no spot node, it is better to leave the nodes alone than to pay for an on-demand one.
+func (c choice) requireCapacityTypes() model.Requirements {
+	out := slices.DeleteFunc(slices.Clone(c.node.Requirements), func(r model.Requirement) bool { return r.Key == model.LabelCapacityType })
+	var types []string
+	for _, o := range c.node.Offerings {
+		if is := string(c.capacityType(o)); !slices.Contains(types, is) {
+			types = append(types, is)
+		}
+	}
+	slices.Sort(types)
+	return append(out, model.Requirement{Key: model.LabelCapacityType, Operator: model.In, Values: types})
 }
 
 // balanced applies the policy Balanced of the pools that a command removes nodes of.

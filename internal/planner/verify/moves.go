@@ -297,7 +297,8 @@ func (c *moveChecker) payment(mv *model.Command) {
 }
 
 // spotRules: spot gives way to spot only where that is switched on, and a single
-// node only with enough types to choose from.
+// node only with enough types to choose from. It gives way to on-demand only where pods or
+// NodePool refuse spot, or the machine is paid for in advance.
 func (c *moveChecker) spotRules(mv *model.Command, spot bool) {
 	for i := range mv.New {
 		pool := &c.p.Pools[mv.New[i].Pool]
@@ -310,11 +311,31 @@ func (c *moveChecker) spotRules(mv *model.Command, spot bool) {
 			if newSpot && !isSpot {
 				c.report("spot", "a spot replacement may turn out on demand")
 			}
+			offering := &c.p.Catalogs[pool.Catalog].InstanceTypes[ref.InstanceType].Offerings[ref.Offering]
+			if spot && offering.CapacityType == model.OnDemand && offering.Uncovered == 0 && c.allowSpot(&mv.New[i]) {
+				c.report("spot to on-demand", "spot nodes are replaced by an on-demand node, and spot is allowed")
+			}
 		}
 		if spot && newSpot && (!c.f.Terms.SpotToSpot || len(mv.Nodes) == 1 && len(mv.New) == 1 && len(types) < 15) {
 			c.report("spot to spot", "a spot node is replaced by spot with %d types to choose from", len(types))
 		}
 	}
+}
+
+// allowSpot reports whether a NodePool sells spot on which all pods of a new node may be.
+func (c *moveChecker) allowSpot(n *model.NewNode) bool {
+	pool := &c.p.Pools[n.Pool]
+	cloud := cloudLabels(&c.p)
+	return slices.ContainsFunc((&checker{p: &c.p, cloud: cloud}).machinesOf(n.Pool), func(m bought) bool {
+		if m.labels[model.LabelCapacityType] != string(model.Spot) || !pool.Requirements.MatchLabels(m.labels) {
+			return false
+		}
+		one := &checker{p: &c.p}
+		for _, cp := range n.Pods {
+			one.nodeRules("", &c.f.Movable[cp.Class].PodClass, m.labels, pool.Taints)
+		}
+		return len(one.found) == 0
+	})
 }
 
 // balanced: k = 2, by pool, savings shared by what the pools' nodes cost.

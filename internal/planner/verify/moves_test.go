@@ -84,3 +84,47 @@ func TestCheckMovesOfNodesThatDoNotReport(t *testing.T) {
 		t.Errorf("%s: found %v, want %q", name, found, c.want)
 	}
 }
+
+// A spot node gives way to an on-demand one where its NodePool or pods refuse spot, or the
+// machine is paid for in advance.
+func TestCheckMovesOfSpotToOnDemand(t *testing.T) {
+	const wrong = "spot nodes are replaced by an on-demand node"
+	no := model.Requirements{{Key: model.LabelCapacityType, Operator: model.NotIn, Values: []string{string(model.Spot)}}}
+	for name, c := range map[string]struct {
+		pool, pods model.Requirements
+		beyond     model.Money
+		want       bool
+	}{
+		"spot is allowed":         {want: true},
+		"the NodePool refuses it": {pool: no},
+		"the pods refuse it":      {pods: no},
+		"paid for in advance":     {beyond: 30},
+	} {
+		f := &model.DisruptionProblem{
+			Problem: &model.Problem{
+				Axes: model.NewAxes(), Pools: []model.Pool{{Name: "general", NodeLimit: -1, Requirements: c.pool}},
+				Nodes: []model.Node{{Name: "a", Pool: "general", State: model.NodeReady, Price: 20,
+					Labels: map[string]string{model.LabelCapacityType: string(model.Spot)}}},
+				Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{{
+					Name: "d4", Capacity: model.Resources{4000, 1 << 34, 0, 110}, Offerings: []model.Offering{
+						{Zone: "z1", CapacityType: model.OnDemand, Price: 10, Uncovered: c.beyond, Available: true},
+						{Zone: "z1", CapacityType: model.Spot, Price: 15},
+					},
+				}}}},
+			},
+			Policies: []model.DisruptionPolicy{{Pool: "general", Consolidation: model.WhenEmptyOrUnderutilized}},
+			Usages:   []model.NodeUsage{{Initialized: true, Ready: true, Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}}}},
+		}
+		class := model.MovableClass{PodClass: model.PodClass{Pods: []model.PodRef{{Namespace: "default", Name: "web"}}}, EvictionCost: 1}
+		class.NodeRequirements = c.pods
+		f.Movable = []model.MovableClass{class}
+		moves := &model.Commands{Before: 20, After: 10, Commands: []model.Command{{
+			Reason: model.DisruptUnderutilized, Nodes: []int{0}, Saving: 10, Evictions: 1, DisruptionCost: 2,
+			New: []model.NewNode{{Offerings: []model.OfferingRef{{Price: 10}}, Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}}}},
+		}}}
+		found := CheckMoves(f, moves)
+		if got := slices.ContainsFunc(found, func(v Violation) bool { return strings.Contains(v.String(), wrong) }); got != c.want {
+			t.Errorf("%s: found %v, want the fault: %v", name, found, c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // Class is a class of pods: pending ones, or movable ones of all nodes.
@@ -31,6 +32,9 @@ type Class struct {
 	EvictionUnits float64
 	// Value is the shadow price of Size, in Money per hour.
 	Value float64
+	// SpotPools are the NodePools, by index in Planning.Pools, in which the pods may be on spot
+	// nodes, whether any are left to buy or not. It is nil where none of them is on one now.
+	SpotPools bitset.Set
 }
 
 // Shares reports whether pods of the class use something that they may have in common

@@ -103,6 +103,7 @@ func Compile(f *model.DisruptionProblem, catalogs *feasible.Catalogs) *Problem {
 		p.Nodes = append(p.Nodes, p.compileNode(n, now))
 	}
 	p.sumPools()
+	p.findSpotPools()
 	return p
 }
 
@@ -343,6 +344,34 @@ func (p *Problem) levelNow(class, node int, now *topology.Counts) int8 {
 		}
 	}
 	return last
+}
+
+// findSpotPools finds the SpotPools of the classes which have pods on spot nodes.
+func (p *Problem) findSpotPools() {
+	for n := range p.Nodes {
+		if !p.Nodes[n].Spot {
+			continue
+		}
+		for _, g := range p.Nodes[n].Pods {
+			c := &p.Classes[g.Class]
+			if c.SpotPools != nil || c.Invalid {
+				continue
+			}
+			c.SpotPools = bitset.New(len(p.Planning.Pools))
+			for o := range p.Space.Allowed(feasible.ForClass, p.Space.Pod(&p.Planning.Classes[g.Class])).All {
+				if _, offering := p.Space.Offering(o); offering.CapacityType == model.Spot {
+					c.SpotPools.Add(int(p.Space.Options[o].Pool))
+				}
+			}
+		}
+	}
+}
+
+// StaysSpot reports whether pods of a class may go to no new node that an offering makes in a
+// NodePool, an index into Planning.Pools, where only spot nodes are removed: the offering is an
+// on-demand one, and pods and NodePool allow spot. What is paid for in advance is open to all.
+func (p *Problem) StaysSpot(class int32, pool int, offering *model.Offering) bool {
+	return offering.CapacityType == model.OnDemand && offering.Uncovered == 0 && p.Classes[class].SpotPools.Has(pool)
 }
 
 func (p *Problem) sumPools() {

@@ -20,8 +20,10 @@ type Buyer struct {
 	st     *State
 	placer Placer
 	// NoSpot keeps spot options out: the bins that the purchases replace are all spot
-	// ones, and replacing spot by spot is switched off. See [Buyer.Replace].
-	NoSpot bool
+	// ones, and replacing spot by spot is switched off. StaysSpot keeps pods off on-demand
+	// options which may be on spot ones of the same NodePool: the bins are all spot ones.
+	// See [Buyer.Replace].
+	NoSpot, StaysSpot bool
 	// load, room, pods and permitted are scratch, valid during one call.
 	load, room []int64
 	pods       []planner.PodsOn
@@ -49,18 +51,34 @@ func NewBuyer(s *State) *Buyer {
 }
 
 // Replace says in whose stead nodes are bought from now on, and with that whether spot
-// nodes may be. It is called before every set of purchases that belong together: with no
+// nodes may be, and on-demand ones. It is called before every set of purchases that belong together: with no
 // bins where a node is bought whatever it replaces.
 func (b *Buyer) Replace(bins []int32) {
 	s := b.st
-	b.NoSpot = len(bins) > 0 && !s.Problem.Input.Terms.SpotToSpot
+	b.StaysSpot = len(bins) > 0
 	for _, i := range bins {
 		if s.Bins.IsNode(i) {
-			b.NoSpot = b.NoSpot && s.Problem.Nodes[i].Spot
+			b.StaysSpot = b.StaysSpot && s.Problem.Nodes[i].Spot
 		} else {
-			b.NoSpot = b.NoSpot && s.Bins.Option(i).Spot
+			b.StaysSpot = b.StaysSpot && s.Bins.Option(i).Spot
 		}
 	}
+	b.NoSpot = b.StaysSpot && !s.Problem.Input.Terms.SpotToSpot
+}
+
+// refuses reports whether pods of a class must not go to a new node of an option.
+func (b *Buyer) refuses(class int32, o *compiled.NodeOption) bool {
+	if !b.StaysSpot || o.Spot {
+		return false
+	}
+	_, offering := b.st.Problem.Space.Offering(o.Option)
+	return b.st.Problem.StaysSpot(class, int(b.st.Problem.Space.Options[o.Option].Pool), offering)
+}
+
+// refusesAny reports whether a purchase must not be made for its pods, whatever it costs.
+func (b *Buyer) refusesAny(pu *Purchase) bool {
+	o := &b.st.Problem.Options[pu.Option]
+	return b.NoSpot && o.Spot || slices.ContainsFunc(pu.Pods, func(r Relocated) bool { return b.refuses(r.Class, o) })
 }
 
 // mayBuy reports whether one more node of an option may be bought, whatever it costs.
@@ -191,7 +209,7 @@ func (b *Buyer) allPermit(at int) bool {
 func (b *Buyer) levelFor(class int32, at int) int {
 	p := b.st.Problem
 	level := p.Classes[class].LevelFor(p.Options[at].Option)
-	if level < 0 || !b.st.Unplaced.Allows(class, level) || len(b.tiers) > 0 && p.Tier(at) > int(b.tiers[class]) {
+	if level < 0 || b.refuses(class, &p.Options[at]) || !b.st.Unplaced.Allows(class, level) || len(b.tiers) > 0 && p.Tier(at) > int(b.tiers[class]) {
 		return -1
 	}
 	return level
@@ -217,15 +235,15 @@ func (b *Buyer) weigh() {
 // whether there were any.
 func (b *Buyer) Fill(i int32) bool {
 	s := b.st
-	option := s.Bins.Option(i).Option
+	option := s.Bins.Option(i)
 	some := false
 	for _, class := range s.Unplaced.classes {
 		c := &s.Problem.Classes[class]
-		if s.Unplaced.count[class] > 0 && s.tooLight(class, i) {
+		if s.Unplaced.count[class] > 0 && (s.tooLight(class, i) || b.refuses(class, option)) {
 			continue
 		}
 		for level := 0; level < len(c.Levels) && s.Unplaced.count[class] > 0; level++ {
-			if !c.Levels[level].Options.Has(option) || !s.Unplaced.Allows(class, level) {
+			if !c.Levels[level].Options.Has(option.Option) || !s.Unplaced.Allows(class, level) {
 				continue
 			}
 			n := s.Bins.CountFitting(c, i, s.Unplaced.count[class])
@@ -380,11 +398,10 @@ func (b *Buyer) Build(p *SubPlan) bool {
 	for {
 		bins := make([]int32, 0, len(purchases))
 		purchases = slices.DeleteFunc(purchases, func(pu Purchase) bool {
-			o := &s.Problem.Options[pu.Option]
-			if b.NoSpot && o.Spot {
+			if b.refusesAny(&pu) {
 				return true
 			}
-			if !s.Ledger.Admits(o.Option) {
+			if !s.Ledger.Admits(s.Problem.Options[pu.Option].Option) {
 				all = false
 				return true
 			}
@@ -421,7 +438,7 @@ func (b *Buyer) BuildLoosely(purchases []Purchase) bool {
 	s := b.st
 	start := s.Mark()
 	for _, pu := range purchases {
-		if !b.mayBuy(&s.Problem.Options[pu.Option]) {
+		if b.refusesAny(&pu) || !b.mayBuy(&s.Problem.Options[pu.Option]) {
 			s.Undo(start)
 			return false
 		}
