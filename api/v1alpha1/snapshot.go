@@ -98,6 +98,9 @@ type PriceSource struct {
 	Source string `json:"source,omitempty"`
 	// Date is the day of which they are.
 	Date string `json:"date,omitempty"`
+	// SpotEstimated says that no retail prices are known, and those of spot machines are
+	// estimates.
+	SpotEstimated bool `json:"spotEstimated,omitempty"`
 }
 
 // PendingWorkload is a workload of which pods wait for one reason.

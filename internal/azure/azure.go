@@ -313,15 +313,23 @@ type MarketFacts struct {
 	// Quotas are the limits of the subscription in detail.
 	Quotas []quota.Line
 	// Prices says where the prices come from, Terms what the subscription pays instead of
-	// retail prices, nil for none.
-	Prices string
-	Terms  *price.Terms
+	// retail prices, nil for none. SpotEstimated says that no retail prices are known, so
+	// that those of spot machines are estimates.
+	Prices        string
+	SpotEstimated bool
+	Terms         *price.Terms
 }
 
 // MarketFacts says what is known of what can be bought.
 func (p *Provider) MarketFacts() MarketFacts {
-	return MarketFacts{Quotas: p.market.quota.Lines(), Prices: p.market.prices.Source(), Terms: p.market.prices.Terms()}
+	prices := p.market.prices
+	return MarketFacts{
+		Quotas: p.market.quota.Lines(), Prices: prices.Source(), SpotEstimated: prices.SpotEstimated(), Terms: prices.Terms(),
+	}
 }
+
+// PriceMemory is what keeps retail prices over a restart.
+func (p *Provider) PriceMemory() price.Memory { return price.Memory{Book: p.market.prices} }
 
 // RefreshQuota asks Azure for the usages now instead of at the next turn.
 func (p *Provider) RefreshQuota(ctx context.Context) error {

@@ -90,12 +90,13 @@ func (m *market) load(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		if m.retail == nil {
+			m.log.Info("this cloud has no retail price API", "prices", m.prices.Source())
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, firstPrices)
 		defer cancel()
 		if err := m.prices.Refresh(ctx, m.retail, m.config.Location); err != nil {
-			m.log.Warn("retail prices are unknown; the embedded table holds", "error", err)
+			m.log.Warn("retail prices are unknown", "error", err, "prices", m.prices.Source())
 		}
 		return nil
 	})

@@ -298,6 +298,9 @@ func (t *statusScreen) market() {
 			t.add("QUOTA    %s: %d of %d vCPUs used", q.Name, q.Used, q.Limit)
 		}
 	}
+	if s.Prices.SpotEstimated {
+		t.add("PRICES   %s", s.Prices.Source)
+	}
 }
 
 // last says what was planned and moved last.

@@ -75,3 +75,15 @@ func TestStatusNeverOutgrowsTheScreen(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusTellsThatSpotPricesAreEstimates(t *testing.T) {
+	at := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	for _, estimated := range []bool{true, false} {
+		s := &clusterStatus{Cluster: "prod"}
+		s.Status.Prices = v1alpha1.PriceSource{Source: "embedded table of 2026-11-01; spot prices are estimates", SpotEstimated: estimated}
+		screen := &statusScreen{clusterStatus: s, at: at, offered: func(text string) string { return text }}
+		if text := screen.String(); strings.Contains(text, "PRICES   embedded table of 2026-11-01; spot prices are estimates\n") != estimated {
+			t.Errorf("estimated: %v, the screen is\n%s", estimated, text)
+		}
+	}
+}

@@ -90,6 +90,8 @@ type Cloud struct {
 	Boots registration.Boots
 	// Unavailable is what the cloud has refused lately.
 	Unavailable snapshot.Source
+	// Prices are the retail prices that were read last; nil where there are none to remember.
+	Prices snapshot.Source
 	// Forget forgets what was refused of VM sizes or families, or of all (*), and asks for
 	// the quota. It returns how many refusals that were.
 	Forget func(ctx context.Context, names []string) int
@@ -231,6 +233,9 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		Prerequisites: func() string { report := checks.Report(); return report.Line() },
 	}
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
+	if cloud.Prices != nil {
+		memory[snapshot.MemoryPrices] = cloud.Prices
+	}
 	publisher := &snapshot.Publisher{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Memory: memory, Collect: collector.Collect, Clock: cfg.Clock,
 		Forget: cloud.Forget,

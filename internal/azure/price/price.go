@@ -2,7 +2,8 @@
 //
 // A [Book] starts with the published table that nap carries (package
 // catalogue) and is replaced by what Azure's retail price API says
-// ([Client.Fetch], [Book.Run]). A failed or empty answer keeps what is there.
+// ([Client.Fetch], [Book.Run]). A failed or empty answer keeps what is there, and a
+// controller that starts begins with what the one before has read ([Memory]).
 // What the subscription pays instead, by contract, reservation or savings plan,
 // comes from a file ([Terms], [OpenFile]).
 package price
@@ -37,8 +38,11 @@ type Table struct {
 // Book is the price list of a region. It is safe for concurrent use.
 type Book struct {
 	mu       sync.Mutex
-	table    Table // retail
-	due      Table // what the terms make of it
+	region   string
+	table    Table     // retail, and what the embedded table says where that says nothing
+	retail   Table     // as the retail API had them
+	read     time.Time // when it had them, zero for never
+	due      Table     // what the terms make of it
 	source   string
 	failed   bool // the last refresh did
 	terms    Terms
@@ -48,25 +52,32 @@ type Book struct {
 }
 
 // NewBook returns a book with the embedded prices of the region, or of the nearest one
-// that has any. Spot prices
-// are not published there: a spot machine costs what an ordinary one does until
-// the retail API has answered.
+// that has any. Spot prices are not published there: they are estimates until the retail
+// API has answered, and a size that is not sold as spot, by the table, costs what it does
+// on demand.
 func NewBook(table *skutable.Table, region string) *Book {
-	prices := map[string]model.Money{}
+	onDemand, spot := map[string]model.Money{}, map[string]model.Money{}
 	nearest := Nearest(region, table.Regions())
 	for _, s := range table.Sizes() {
-		dollars, ok := table.Price(s.Name, nearest)
+		of := nearest
+		dollars, ok := table.Price(s.Name, of)
 		if !ok {
-			dollars, ok = table.Price(s.Name, lastRegion)
+			of = lastRegion
+			dollars, ok = table.Price(s.Name, of)
 		}
-		if ok {
-			prices[s.Name] = model.USD(dollars)
+		if !ok {
+			continue
+		}
+		onDemand[s.Name], spot[s.Name] = model.USD(dollars), model.USD(dollars)
+		if estimate, sold := table.SpotPrice(s.Name, of); sold {
+			spot[s.Name] = model.USD(estimate)
 		}
 	}
-	b := &Book{table: Table{OnDemand: prices, Spot: maps.Clone(prices)}, source: "embedded table of " + table.Date()}
+	b := &Book{region: region, table: Table{OnDemand: onDemand, Spot: spot}, source: "embedded table of " + table.Date()}
 	if nearest != region {
 		b.source += " for " + nearest + ", the nearest region that it has"
 	}
+	b.source += "; spot prices are estimates"
 	b.settle()
 	return b
 }
@@ -106,14 +117,20 @@ func (b *Book) Source() string {
 	return b.source
 }
 
-// Update lays new prices over the old ones: sizes that are missing keep theirs.
-func (b *Book) Update(t Table, source string) {
+// SpotEstimated reports whether spot prices are estimates: no retail prices are known.
+func (b *Book) SpotEstimated() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.read.IsZero()
+}
+
+// adopt lays retail prices over the old ones that were read at a time: sizes that are missing
+// keep theirs. By ends the sentence that says where they come from. The caller holds mu.
+func (b *Book) adopt(t Table, read time.Time, by string) {
+	b.retail, b.read, b.source = t, read, "retail prices of "+read.UTC().Format(time.RFC3339)+by
 	onDemand, spot := maps.Clone(b.table.OnDemand), maps.Clone(b.table.Spot)
 	maps.Copy(onDemand, t.OnDemand)
 	maps.Copy(spot, t.Spot)
-	b.source = source
 	if maps.Equal(onDemand, b.table.OnDemand) && maps.Equal(spot, b.table.Spot) {
 		return
 	}
@@ -136,13 +153,12 @@ func (b *Book) settle() {
 func (b *Book) Refresh(ctx context.Context, client *Client, region string) error {
 	table, err := client.Fetch(ctx, region)
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.failed = err != nil
-	b.mu.Unlock()
-	if err != nil {
-		return err
+	if err == nil {
+		b.adopt(table, client.now(), "")
 	}
-	b.Update(table, "retail prices of "+client.now().UTC().Format(time.RFC3339))
-	return nil
+	return err
 }
 
 // Run refreshes the book until the context ends. A failed refresh keeps the old
@@ -157,7 +173,7 @@ func (b *Book) Run(ctx context.Context, client *Client, region string, log *slog
 		case <-timer.C:
 		}
 		if err := b.Refresh(ctx, client, region); err != nil && ctx.Err() == nil {
-			log.Warn("price refresh failed", "error", err)
+			log.Warn("price refresh failed", "error", err, "prices", b.Source())
 		}
 	}
 }

@@ -161,13 +161,93 @@ func TestRevisionChangesOnlyWithPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := NewBook(table, "eastus")
-	b.Update(Table{OnDemand: map[string]model.Money{"Standard_D4s_v5": model.USD(0.192)}}, "same")
+	refresh := func(meters ...meter) {
+		t.Helper()
+		client := NewClient("https://prices.test", &script{answers: []*http.Response{ok("", meters...)}}, readAt)
+		if err := b.Refresh(t.Context(), client, "eastus"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refresh(meter{Size: "Standard_D4s_v5", Price: 0.192})
 	if b.Revision() != 1 {
 		t.Error("the same prices moved the revision")
 	}
-	b.Update(Table{Spot: map[string]model.Money{"Standard_D4s_v5": model.USD(0.04)}}, "cheaper")
-	if got, _ := b.Price("Standard_D4s_v5", model.Spot); b.Revision() != 2 || got != model.USD(0.04) || b.Source() != "cheaper" {
-		t.Errorf("revision %d, spot %v from %q", b.Revision(), got, b.Source())
+	refresh(meter{Size: "Standard_D4s_v5", Price: 0.192}, meter{Size: "Standard_D4s_v5", SKUName: "D4s v5 Spot", Price: 0.04})
+	if got, _ := b.Price("Standard_D4s_v5", model.Spot); b.Revision() != 2 || got != model.USD(0.04) ||
+		b.Source() != "retail prices of 2026-03-02T12:00:00Z" || b.SpotEstimated() {
+		t.Errorf("revision %d, spot %v from %q, estimated %v", b.Revision(), got, b.Source(), b.SpotEstimated())
+	}
+}
+
+func readAt() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
+
+// TestSpotCostsAnEstimateWithoutRetailPrices: at the price of an on-demand machine no spot node
+// would be bought, and each would be worth replacing.
+func TestSpotCostsAnEstimateWithoutRetailPrices(t *testing.T) {
+	table, err := skutable.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, region := range []string{"eastus", "usgovvirginia"} {
+		b := NewBook(table, region)
+		onDemand, _ := b.Price("Standard_D4s_v5", model.OnDemand)
+		spot, _ := b.Price("Standard_D4s_v5", model.Spot)
+		if spot <= 0 || spot > onDemand*6/10 {
+			t.Errorf("%s: spot %v, on-demand %v; want well below it", region, spot, onDemand)
+		}
+		if !b.SpotEstimated() || !strings.HasSuffix(b.Source(), "; spot prices are estimates") {
+			t.Errorf("%s: estimated %v, source %q", region, b.SpotEstimated(), b.Source())
+		}
+	}
+}
+
+// TestMemoryKeepsRetailPricesOverRestart: a book that starts has the prices that the one before
+// had read, until it has read some itself.
+func TestMemoryKeepsRetailPricesOverRestart(t *testing.T) {
+	table, err := skutable.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(b *Book, spot float64) {
+		t.Helper()
+		s := &script{answers: []*http.Response{ok("", meter{Size: "Standard_D4s_v5", Price: 0.2},
+			meter{Size: "Standard_New_v9", Price: 0.3}, meter{Size: "Standard_D4s_v5", SKUName: "D4s v5 Spot", Price: spot})}}
+		if err := b.Refresh(t.Context(), NewClient("https://prices.test", s, readAt), "eastus"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := NewBook(table, "eastus")
+	if text, err := (Memory{before}).Marshal(); err != nil || len(text) > 0 {
+		t.Errorf("a book that has read nothing writes down %q, %v", text, err)
+	}
+	read(before, 0.07)
+	text, err := Memory{before}.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spotOf := func(b *Book) model.Money { m, _ := b.Price("Standard_D4s_v5", model.Spot); return m }
+	after, elsewhere, fresh := NewBook(table, "eastus"), NewBook(table, "westeurope"), NewBook(table, "eastus")
+	read(fresh, 0.05)
+	for _, b := range []*Book{after, elsewhere, fresh} {
+		if err := (Memory{b}).Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, _ := after.Price("Standard_New_v9", model.OnDemand); spotOf(after) != model.USD(0.07) || m != model.USD(0.3) || after.SpotEstimated() ||
+		after.Source() != "retail prices of 2026-03-02T12:00:00Z, by an earlier controller" {
+		t.Errorf("after the restart spot costs %v, the new size %v, from %q", spotOf(after), m, after.Source())
+	}
+	if again, err := (Memory{after}).Marshal(); err != nil || string(again) != string(text) {
+		t.Errorf("written down again they are %s, %v; want %s", again, err, text)
+	}
+	if !elsewhere.SpotEstimated() {
+		t.Errorf("the prices of eastus hold in another region, from %q", elsewhere.Source())
+	}
+	if spotOf(fresh) != model.USD(0.05) {
+		t.Errorf("spot costs %v, want what this process has read", spotOf(fresh))
+	}
+	if err := (Memory{after}).Unmarshal([]byte("{")); err == nil || spotOf(after) != model.USD(0.07) {
+		t.Errorf("broken text: %v, spot %v", err, spotOf(after))
 	}
 }
 
@@ -181,7 +261,7 @@ func TestRegionWithoutPricesUsesNearestOne(t *testing.T) {
 	if want, _ := far.Price("Standard_D4s_v5", model.OnDemand); !ok || got != want || want == model.USD(0.192) {
 		t.Errorf("price %v, %v; want that of westeurope, %v", got, ok, want)
 	}
-	if source := near.Source(); !strings.HasSuffix(source, " for westeurope, the nearest region that it has") {
+	if source := near.Source(); !strings.HasSuffix(source, " for westeurope, the nearest region that it has; spot prices are estimates") {
 		t.Errorf("source %q", source)
 	}
 }

@@ -22,10 +22,10 @@ func newBook(t *testing.T) *Book {
 		t.Fatal(err)
 	}
 	b := NewBook(table, "eastus")
-	b.Update(Table{
+	b.adopt(Table{
 		OnDemand: map[string]model.Money{"Standard_D4s_v5": model.USD(0.2), "Standard_E4s_v5": model.USD(0.3)},
 		Spot:     map[string]model.Money{"Standard_D4s_v5": model.USD(0.04)},
-	}, "test")
+	}, readAt(), "")
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -119,4 +120,40 @@ func TestTrap2PriceIsPrimaryMeterInAnyOrder(t *testing.T) {
 			}
 		}
 	}, dSizes)
+}
+
+// TestRestartWithoutRetailPrices: spot machines cost an estimate until a controller that starts
+// has the prices which the one before had read.
+func TestRestartWithoutRetailPrices(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		spot := func() model.Money { return priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.Spot) }
+		if err := w.Server.SetPrice("Standard_D4s_v5", true, 0.111); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12*time.Hour + time.Minute) // prices are read twice a day
+		text, err := w.provider.PriceMemory().Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if facts := w.provider.MarketFacts(); facts.SpotEstimated || spot() != model.USD(0.111) {
+			t.Errorf("spot costs %v, from %q, estimated: %v", spot(), facts.Prices, facts.SpotEstimated)
+		}
+		w.stop()
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultError, Operation: "retail/prices", Status: http.StatusServiceUnavailable, Code: "ServerBusy",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.start(t)
+		onDemand := priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.OnDemand)
+		if facts := w.provider.MarketFacts(); !facts.SpotEstimated || spot() > onDemand*6/10 {
+			t.Errorf("after the restart spot costs %v, on-demand %v, from %q, estimated: %v", spot(), onDemand, facts.Prices, facts.SpotEstimated)
+		}
+		if err := w.provider.PriceMemory().Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+		if facts := w.provider.MarketFacts(); facts.SpotEstimated || spot() != model.USD(0.111) {
+			t.Errorf("with the prices of before spot costs %v, from %q, estimated: %v", spot(), facts.Prices, facts.SpotEstimated)
+		}
+	}, allSizes)
 }

@@ -108,7 +108,7 @@ func newAzure(world cloudWorld) (newCloud, error) {
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchUnsold: port.WatchUnsold,
 			Boots:   boots(provider),
-			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Forget: forget(provider), Told: market(provider),
+			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Prices: provider.PriceMemory(), Forget: forget(provider), Told: market(provider),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
@@ -129,7 +129,8 @@ func paused(provider *azure.Provider) func() outage.Finding {
 func market(provider *azure.Provider) func() snapshot.Market {
 	return func() snapshot.Market {
 		facts := provider.MarketFacts()
-		out := snapshot.Market{Region: provider.Config().Location, Prices: v1alpha1.PriceSource{Source: facts.Prices}, Terms: facts.Terms}
+		out := snapshot.Market{Region: provider.Config().Location, Terms: facts.Terms,
+			Prices: v1alpha1.PriceSource{Source: facts.Prices, SpotEstimated: facts.SpotEstimated}}
 		for _, l := range facts.Quotas {
 			out.Quotas = append(out.Quotas, v1alpha1.QuotaLine{Name: l.Name, Limit: l.Limit, Used: l.Used + l.InFlight})
 		}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/azure/price"
-	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
@@ -36,7 +35,6 @@ func OpenPrices(region, file string) (*Prices, error) {
 		Table: table, nearest: price.Nearest(region, table.Regions()),
 		Book: price.NewBook(table, region), Disks: disks.In(region),
 	}
-	p.Book.Update(price.Table{Spot: spotEstimates(table, p.nearest)}, "")
 	if file != "" {
 		if _, err := price.OpenFile(file, p.Book); err != nil {
 			return nil, err
@@ -86,15 +84,4 @@ func (p *Prices) origin(region, file string) string {
 	}
 	parts = append(parts, what)
 	return strings.Join(parts, "; ") + ", managed disks of " + price.DisksDate + " included"
-}
-
-// spotEstimates are the spot prices of the built-in table, which has none of Azure's.
-func spotEstimates(table *skutable.Table, region string) map[string]model.Money {
-	out := map[string]model.Money{}
-	for _, s := range table.Sizes() {
-		if dollars, sold := table.SpotPrice(s.Name, region); sold {
-			out[s.Name] = model.USD(dollars)
-		}
-	}
-	return out
 }

@@ -39,6 +39,7 @@ const Heartbeat = time.Minute
 const (
 	MemoryRefusals  = "refusals"
 	MemoryPurchases = "purchases"
+	MemoryPrices    = "prices"
 )
 
 // Source is something that a controller which starts must know again. Losing it does no
