@@ -9,8 +9,13 @@ import (
 
 // costOfOffering is what a machine costs that was bought as an offering: as the offering does
 // now, but with the disk that the machine was made with, for it keeps that when its node class
-// asks for another one. claim is nil for a node that has none.
+// asks for another one. Where the offering's price is not known, it is what the machine was
+// bought at, or nothing, so that no saving is made of a guess. claim is nil for a node that has
+// none.
 func costOfOffering(o *model.Offering, claim *Claim) nodeCost {
+	if o.Unpriced {
+		return unpricedCost(o, claim)
+	}
 	cost := nodeCost{price: o.Price, priced: true, diskPrice: o.DiskPrice, nodePrice: o.NodePrice}
 	if claim != nil && claim.DiskPrice != nil {
 		cost.price, cost.diskPrice = o.PriceWithDisk(claim.DiskPrice), *claim.DiskPrice
@@ -23,6 +28,23 @@ func (c *nodeCost) cover(by model.Cover) {
 	if c.priced {
 		c.price = min(c.price, by.Price+c.diskPrice+c.nodePrice)
 	}
+}
+
+// unpricedCost is the cost of a machine that was bought as an offering whose price is not known.
+// What it was bought at is a guess, too, where that is no less than the offering's price, unless
+// a NodeOverlay states it.
+func unpricedCost(o *model.Offering, claim *Claim) nodeCost {
+	var cost nodeCost
+	if claim == nil {
+		return cost
+	}
+	if bought := claim.Bought(); bought < o.MachinePrice() || o.PriceOverlaid {
+		cost.price = bought
+	}
+	if claim.DiskPrice != nil {
+		cost.diskPrice = min(*claim.DiskPrice, cost.price)
+	}
+	return cost
 }
 
 // shown is the cost that people are told: for a bought machine whose offering the catalogue does

@@ -14,21 +14,26 @@ func TestNodeCostsWhatItsMachineCosts(t *testing.T) {
 		m := model.USD(dollars)
 		return &m
 	}
+	const known, guess = false, true
 	for name, c := range map[string]struct {
 		claim              Claim
 		sold               bool
+		guessed            bool
 		price, disk, extra float64
 		counted            float64
 	}{
-		"the disk of today":                {Claim{DiskPrice: money(0.5)}, true, 1.75, 0.5, 0.25, 1.75},
-		"another disk":                     {Claim{DiskPrice: money(0.2)}, true, 1.45, 0.2, 0.25, 1.45},
-		"an ephemeral disk":                {Claim{DiskPrice: money(0)}, true, 1.25, 0, 0.25, 1.25},
-		"the machine's price has moved":    {Claim{DiskPrice: money(0.2), Paid: model.USD(9)}, true, 1.45, 0.2, 0.25, 1.45},
-		"no disk recorded":                 {Claim{Paid: model.USD(9)}, true, 1.75, 0.5, 0.25, 1.75},
-		"not sold any more":                {Claim{DiskPrice: money(0.2), Paid: model.USD(9), Planned: model.USD(8)}, false, 9, 0.2, 0, 9},
-		"not sold, no disk recorded":       {Claim{Paid: model.USD(9)}, false, 9, 0, 0, 9},
-		"not sold, only the plan is known": {Claim{Planned: model.USD(8)}, false, 8, 0, 0, 8},
-		"not sold, nothing known":          {Claim{}, false, 0, 0, 0, 0},
+		"the disk of today":                {Claim{DiskPrice: money(0.5)}, true, known, 1.75, 0.5, 0.25, 1.75},
+		"another disk":                     {Claim{DiskPrice: money(0.2)}, true, known, 1.45, 0.2, 0.25, 1.45},
+		"an ephemeral disk":                {Claim{DiskPrice: money(0)}, true, known, 1.25, 0, 0.25, 1.25},
+		"the machine's price has moved":    {Claim{DiskPrice: money(0.2), Paid: model.USD(9)}, true, known, 1.45, 0.2, 0.25, 1.45},
+		"no disk recorded":                 {Claim{Paid: model.USD(9)}, true, known, 1.75, 0.5, 0.25, 1.75},
+		"not sold any more":                {Claim{DiskPrice: money(0.2), Paid: model.USD(9), Planned: model.USD(8)}, false, known, 9, 0.2, 0, 9},
+		"not sold, no disk recorded":       {Claim{Paid: model.USD(9)}, false, known, 9, 0, 0, 9},
+		"not sold, only the plan is known": {Claim{Planned: model.USD(8)}, false, known, 8, 0, 0, 8},
+		"its price is not known":           {Claim{DiskPrice: money(0.2), Paid: model.USD(9)}, true, guess, 9, 0.2, 0, 9},
+		"nor is what it was bought at":     {Claim{}, true, guess, 0, 0, 0, 0},
+		"it was bought at the same guess":  {Claim{DiskPrice: money(0.5), Paid: model.USD(999.75)}, true, guess, 999.75, 0.5, 0, 999.75},
+		"not sold, nothing known":          {Claim{}, false, known, 0, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			catalog := &Catalog{Axes: model.NewAxes()}
@@ -36,6 +41,10 @@ func TestNodeCostsWhatItsMachineCosts(t *testing.T) {
 				catalog.InstanceTypes = []model.InstanceType{{Name: "D4", Offerings: []model.Offering{{
 					Zone: "1", CapacityType: model.OnDemand, Price: model.USD(1.75), DiskPrice: model.USD(0.5), NodePrice: model.USD(0.25),
 				}}}}
+			}
+			if c.guessed {
+				o := &catalog.InstanceTypes[0].Offerings[0]
+				o.Price, o.Unpriced = model.USD(999.75), true
 			}
 			claim := c.claim
 			claim.Name, claim.Pool, claim.ProviderID, claim.Allocatable = "a", "general", "azure:///a", Amounts{CPU: 4000, Pods: 10}
@@ -53,5 +62,35 @@ func TestNodeCostsWhatItsMachineCosts(t *testing.T) {
 					v.Price, v.DiskPrice, v.NodePrice, v.Counted, c.price, c.disk, c.extra, c.counted)
 			}
 		})
+	}
+}
+
+// What is planned with is never the guess for a price that is not known: giving a node back
+// would seem to save it.
+func TestUnknownPriceIsNoSaving(t *testing.T) {
+	for name, c := range map[string]struct {
+		paid, want float64
+		overlaid   bool
+	}{
+		"bought at a known price":           {paid: 0.2, want: 0.2},
+		"bought at the guess":               {paid: 999.03},
+		"nothing is known of the purchase":  {},
+		"a NodeOverlay stated what it cost": {paid: 999.03, overlaid: true, want: 999.03},
+	} {
+		claim := Claim{Name: "a", Pool: "general", ProviderID: "azure:///a", Allocatable: Amounts{CPU: 4000, Pods: 10}, Paid: model.USD(c.paid)}
+		claim.Labels = map[string]string{model.LabelInstanceType: "D4", model.LabelZone: "1", model.LabelCapacityType: "on-demand"}
+		s := NewStore()
+		s.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		s.Put(&claim)
+		in, err := s.Snapshot().Problem(t.Context(), answer{catalog: &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
+			Name: "D4", Offerings: []model.Offering{{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(999.03),
+				DiskPrice: model.USD(0.03), Unpriced: true, PriceOverlaid: c.overlaid}},
+		}}}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.Problem.Nodes[0].Price; got != model.USD(c.want) {
+			t.Errorf("%s: the node is planned with at %s, want %s", name, got, model.USD(c.want))
+		}
 	}
 }

@@ -80,6 +80,9 @@ type Offering struct {
 	// Price is what the node costs per hour, all that is known of included: the
 	// machine, DiskPrice and NodePrice.
 	Price Money
+	// Unpriced says that the machine's price is not known: Price, or Uncovered, is so high that
+	// it is the last choice, and says nothing about machines that exist.
+	Unpriced bool
 	// Uncovered is Price for machines beyond what is paid in advance, of which the next
 	// one is; zero where it is not. Quotas say how many are.
 	Uncovered Money

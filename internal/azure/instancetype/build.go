@@ -75,8 +75,8 @@ func KnownLabels() map[string]bool {
 	return known
 }
 
-// MissingPrice is what a size costs whose price is not known: enough to be the
-// last choice, and visible as such.
+// MissingPrice is what an offering costs per hour whose price is not known (Unpriced): enough
+// to be the last choice, and visible as such.
 func MissingPrice() model.Money { return model.USD(999) }
 
 // Region is what the whole region has in common.

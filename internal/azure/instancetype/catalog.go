@@ -305,7 +305,10 @@ type cover struct {
 
 // layOne lays price and availability over an offering of the static part.
 func (c *Catalog) layOne(o *model.Offering, s *SKU, disk model.Money, cover *cover) {
-	o.Price = c.price(s.Name, o.CapacityType)
+	var priced bool
+	if o.Price, priced = c.market.Prices.Price(s.Name, o.CapacityType); !priced {
+		o.Price, o.Unpriced = MissingPrice(), true
+	}
 	o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(s.Name, o.CapacityType)
 	if cover.has && o.CapacityType == model.OnDemand && cover.price < o.Price {
 		o.Uncovered = o.Price + o.DiskPrice + o.NodePrice
@@ -318,15 +321,8 @@ func (c *Catalog) layOne(o *model.Offering, s *SKU, disk model.Money, cover *cov
 
 // sameTerms reports whether two states of one offering agree in everything that lay sets.
 func sameTerms(a, b *model.Offering) bool {
-	return a.Price == b.Price && a.Uncovered == b.Uncovered && a.DiskPrice == b.DiskPrice && a.NodePrice == b.NodePrice &&
+	return a.Price == b.Price && a.Unpriced == b.Unpriced && a.Uncovered == b.Uncovered && a.DiskPrice == b.DiskPrice && a.NodePrice == b.NodePrice &&
 		a.Available == b.Available && a.Unavailable == b.Unavailable && a.NoQuota == b.NoQuota && slices.Equal(a.Quotas, b.Quotas)
-}
-
-func (c *Catalog) price(size string, capacityType model.CapacityType) model.Money {
-	if price, ok := c.market.Prices.Price(size, capacityType); ok {
-		return price
-	}
-	return MissingPrice()
 }
 
 // disk is what the managed disk of the entry's nodes costs per hour.

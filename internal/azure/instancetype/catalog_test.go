@@ -503,3 +503,18 @@ func TestNodeClassesShareWhatDisksDoNotDecide(t *testing.T) {
 		t.Errorf("FIPS is %q with it and %q without", got, a.Labels[LabelAKSFIPS])
 	}
 }
+
+// TestOfferingTellsThatItsPriceIsUnknown: the price that stands for it is a guess, which a
+// price that becomes known replaces even where it is the same.
+func TestOfferingTellsThatItsPriceIsUnknown(t *testing.T) {
+	m := &market{}
+	c := newCatalog(m, sku("Standard_D4s_v5", 4, 16))
+	for _, price := range []model.Money{0, MissingPrice(), 0} {
+		m.price, m.revision = price, m.revision+1
+		for _, o := range c.For(class()).Catalog.InstanceTypes[0].Offerings {
+			if o.MachinePrice() != MissingPrice() || o.Unpriced != (price == 0) {
+				t.Errorf("with the price %s it costs %s, unpriced: %v", price, o.MachinePrice(), o.Unpriced)
+			}
+		}
+	}
+}
