@@ -264,7 +264,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}
 	p.drift = &driftReader{config: c, list: machines}
 	p.cluster = newClusterWatch(c, cl.clusters, deps.Log, newPoolWatch(c, cl.aks.Machines, deps.Log, deps.Now))
-	if c.AwaitsMachineAPI() {
+	if config.AwaitsMachineAPI(c) {
 		p.cluster.awaited = cl.aks.Machines
 	}
 	return nil

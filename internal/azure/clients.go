@@ -72,7 +72,7 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 			Lists: lists, Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
 	}
-	if !c.HasAKSMachines() && !c.AwaitsMachineAPI() {
+	if !c.HasAKSMachines() && !config.AwaitsMachineAPI(c) {
 		return out, nil
 	}
 	machines, err := aksmachine.NewMachineClient(c.PoolID(), credential, options)

@@ -173,7 +173,7 @@ func (c *Config) HasAKSMachines() bool { return c.StartsAKSMachines() || c.Manag
 
 // AwaitsMachineAPI reports whether AKS machines would be made, by nap's own choice, were it not that
 // AKS makes none here.
-func (c *Config) AwaitsMachineAPI() bool {
+func AwaitsMachineAPI(c *Config) bool {
 	return c.ModeChoice != "" && c.NoMachineAPI != "" && c.MachinesPool != ""
 }
 

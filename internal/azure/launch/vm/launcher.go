@@ -229,7 +229,7 @@ func (v *Launcher) Get(ctx context.Context, claim string) (launch.Machine, error
 // Find reads the machine behind a provider id.
 func (v *Launcher) Find(ctx context.Context, providerID string) (launch.Machine, error) {
 	if name := providerID[strings.LastIndexByte(providerID, '/')+1:]; launch.IsAKSVM(name) {
-		return v.findBehind(ctx, name)
+		return findBehind(ctx, v.config, v.clients.Machines, name)
 	}
 	claim, ok := launch.ClaimOfProviderID(providerID)
 	if !ok {
@@ -249,7 +249,7 @@ func (v *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
 	for _, vm := range listed {
 		if m, ours := v.machine(vm); ours {
 			out = append(out, m)
-		} else if m, ours := v.behind(vm); ours {
+		} else if m, ours := behind(v.config, vm); ours {
 			out = append(out, m)
 		}
 	}
