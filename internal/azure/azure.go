@@ -328,9 +328,6 @@ func (p *Provider) MarketFacts() MarketFacts {
 	}
 }
 
-// PriceMemory is what keeps retail prices over a restart.
-func (p *Provider) PriceMemory() price.Memory { return price.Memory{Book: p.market.prices} }
-
 // RefreshQuota asks Azure for the usages now instead of at the next turn.
 func (p *Provider) RefreshQuota(ctx context.Context) error {
 	return p.market.quota.Refresh(ctx, p.market.usage, p.config.Location)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -33,6 +34,9 @@ func (s *Supply) CountMachines(ctx context.Context) error {
 
 // always is an age that nothing reaches.
 const always time.Duration = math.MaxInt64
+
+// PriceMemory is what keeps retail prices over a restart.
+func (s *Supply) PriceMemory() price.Memory { return price.Memory{Book: s.market.prices} }
 
 // PriceOf is what the machine of a claim costs per hour, which was bought as an offering: also
 // where what is paid in advance pays for it, and the offering is for further machines.

@@ -131,7 +131,7 @@ func TestRestartWithoutRetailPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(12*time.Hour + time.Minute) // prices are read twice a day
-		text, err := w.provider.PriceMemory().Marshal()
+		text, err := w.provider.Supply().PriceMemory().Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestRestartWithoutRetailPrices(t *testing.T) {
 		if facts := w.provider.MarketFacts(); !facts.SpotEstimated || spot() > onDemand*6/10 {
 			t.Errorf("after the restart spot costs %v, on-demand %v, from %q, estimated: %v", spot(), onDemand, facts.Prices, facts.SpotEstimated)
 		}
-		if err := w.provider.PriceMemory().Unmarshal(text); err != nil {
+		if err := w.provider.Supply().PriceMemory().Unmarshal(text); err != nil {
 			t.Fatal(err)
 		}
 		if facts := w.provider.MarketFacts(); facts.SpotEstimated || spot() != model.USD(0.111) {

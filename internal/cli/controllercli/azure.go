@@ -108,7 +108,8 @@ func newAzure(world cloudWorld) (newCloud, error) {
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchUnsold: port.WatchUnsold,
 			Boots:   boots(provider),
-			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Prices: provider.PriceMemory(), Forget: forget(provider), Told: market(provider),
+			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Prices: provider.Supply().PriceMemory(),
+			Forget: forget(provider), Told: market(provider),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
