@@ -321,7 +321,8 @@ func (c *Catalog) layOne(o *model.Offering, s *SKU, disk model.Money, cover *cov
 
 // sameTerms reports whether two states of one offering agree in everything that lay sets.
 func sameTerms(a, b *model.Offering) bool {
-	return a.Price == b.Price && a.Unpriced == b.Unpriced && a.Uncovered == b.Uncovered && a.DiskPrice == b.DiskPrice && a.NodePrice == b.NodePrice &&
+	return a.Price == b.Price && a.Unpriced == b.Unpriced && a.Uncovered == b.Uncovered &&
+		a.DiskPrice == b.DiskPrice && a.NodePrice == b.NodePrice &&
 		a.Available == b.Available && a.Unavailable == b.Unavailable && a.NoQuota == b.NoQuota && slices.Equal(a.Quotas, b.Quotas)
 }
 

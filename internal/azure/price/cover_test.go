@@ -47,8 +47,10 @@ func TestCoverIsTakenBeforeMachineIsBought(t *testing.T) {
 	if _, covered := b.CoverOf("beside"); covered {
 		t.Error("a machine has cover that its plan did not count on")
 	}
-	if !b.Take("first", d4) || !b.Take("first", d4) {
-		t.Error("the claim whose plan counts on the cover gets none")
+	for range 2 { // asking once more takes nothing more
+		if !b.Take("first", d4) {
+			t.Error("the claim whose plan counts on the cover gets none")
+		}
 	}
 	if b.Take("second", d4) {
 		t.Error("two claims have the cover of one")

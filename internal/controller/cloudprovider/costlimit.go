@@ -60,7 +60,9 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if limit == nil {
 		return p.azure.Launch(ctx, order)
 	}
-	room, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit, priceOf: p.azure.Supply().PriceOf})
+	room, err := p.costs.grant(ctx, p.kube, &purchase{
+		claim: claim, order: &order, pool: pool, limit: *limit, priceOf: p.azure.Supply().PriceOf,
+	})
 	if err != nil {
 		return launch.Machine{}, err
 	}

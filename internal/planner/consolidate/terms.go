@@ -91,15 +91,9 @@ func (t terms) narrow(c *model.Command, r *removed, extra model.Money) *model.Ke
 		node := &c.New[i]
 		choice := t.choiceOf(node)
 		best := node.Best()
-		isSpot := choice.capacityType(best) == model.Spot
-		if isSpot && r.spot && !t.p.Input.Terms.SpotToSpot {
-			return compiled.Keep(n, model.ReasonSpotToSpot,
-				"%s could only be replaced by a cheaper spot node, and replacing spot by spot is switched off.", r.names)
-		}
-		onDemand := t.onDemand(r, node, choice)
-		if onDemand(best) {
-			return compiled.Keep(n, model.ReasonNoCheaper,
-				"%s could only be replaced by an on-demand node, and its pods and NodePool %s allow spot.", r.names, choice.pool.Name)
+		isSpot, onDemand := choice.capacityType(best) == model.Spot, t.onDemand(r, node, choice)
+		if why := t.spotBlock(n, r, choice, isSpot, onDemand(best)); why != nil {
+			return why
 		}
 		mixed := false
 		node.Offerings = slices.DeleteFunc(node.Offerings, func(o model.OfferingRef) bool {
@@ -121,6 +115,20 @@ func (t terms) narrow(c *model.Command, r *removed, extra model.Money) *model.Ke
 				"The machines that could replace %s and are cheaper have %d of the %d values of %s that NodePool %s wants to choose from.",
 				r.names, have, want, key, choice.pool.Name)
 		}
+	}
+	return nil
+}
+
+// spotBlock says why spot nodes are not replaced by a new node, which is a spot one or an on-demand
+// one that is ruled out, or is nil.
+func (t terms) spotBlock(n int, r *removed, choice choice, isSpot, ruledOut bool) *model.KeptNode {
+	switch {
+	case isSpot && r.spot && !t.p.Input.Terms.SpotToSpot:
+		return compiled.Keep(n, model.ReasonSpotToSpot,
+			"%s could only be replaced by a cheaper spot node, and replacing spot by spot is switched off.", r.names)
+	case ruledOut:
+		return compiled.Keep(n, model.ReasonNoCheaper,
+			"%s could only be replaced by an on-demand node, and its pods and NodePool %s allow spot.", r.names, choice.pool.Name)
 	}
 	return nil
 }

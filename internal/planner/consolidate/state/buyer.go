@@ -209,7 +209,8 @@ func (b *Buyer) allPermit(at int) bool {
 func (b *Buyer) levelFor(class int32, at int) int {
 	p := b.st.Problem
 	level := p.Classes[class].LevelFor(p.Options[at].Option)
-	if level < 0 || b.refuses(class, &p.Options[at]) || !b.st.Unplaced.Allows(class, level) || len(b.tiers) > 0 && p.Tier(at) > int(b.tiers[class]) {
+	if level < 0 || b.refuses(class, &p.Options[at]) || !b.st.Unplaced.Allows(class, level) ||
+		len(b.tiers) > 0 && p.Tier(at) > int(b.tiers[class]) {
 		return -1
 	}
 	return level
