@@ -229,22 +229,30 @@ func TestPauseMachinesOutliveStop(t *testing.T) {
 	})
 }
 
+// runDiscovered runs a provider that is set up as the cluster says, until it is cancelled, and
+// returns how it ends.
+func (w *world) runDiscovered(t *testing.T) (<-chan error, context.CancelFunc) {
+	t.Helper()
+	c, err := discovered(t, w.Env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := azure.New(t.Context(), c, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider.OnFailed(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- provider.Run(ctx) }()
+	return done, cancel
+}
+
 func TestRunEndsWhenClusterIsMadeInAnotherWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Env: armtest.New(t, fewSizes)}
-		c, err := discovered(t, w.Env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		provider, err := azure.New(t.Context(), c, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
-		if err != nil {
-			t.Fatal(err)
-		}
-		provider.OnFailed(nil)
-		ctx, cancel := context.WithCancel(t.Context())
+		done, cancel := w.runDiscovered(t)
 		defer cancel()
-		done := make(chan error, 1)
-		go func() { done <- provider.Run(ctx) }()
 		time.Sleep(5 * time.Minute)
 		w.change(t, `{"networkProfile": {"networkPlugin": "azure", "networkDataplane": "azure"}}`)
 		time.Sleep(3 * time.Minute)

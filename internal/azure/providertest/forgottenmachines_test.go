@@ -13,7 +13,6 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
@@ -121,19 +120,8 @@ func TestRunEndsWhenMachineAPIArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Env: armtest.New(t, fewSizes)}
 		mend := w.breaking(t, noMachineAPI())
-		c, err := discovered(t, w.Env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		provider, err := azure.New(t.Context(), c, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
-		if err != nil {
-			t.Fatal(err)
-		}
-		provider.OnFailed(nil)
-		ctx, cancel := context.WithCancel(t.Context())
+		done, cancel := w.runDiscovered(t)
 		defer cancel()
-		done := make(chan error, 1)
-		go func() { done <- provider.Run(ctx) }()
 		time.Sleep(10 * time.Minute)
 		select {
 		case err := <-done:

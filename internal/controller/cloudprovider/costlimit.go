@@ -52,10 +52,12 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return launch.Machine{}, fmt.Errorf("reading NodePool %s: %w", order.Pool, err)
 	}
-	if err := p.azure.Supply().CountMachines(ctx); err != nil {
-		return launch.Machine{}, err
+	if supply := p.azure.Supply(); supply.Advance() != nil {
+		if err := supply.CountMachines(ctx); err != nil {
+			return launch.Machine{}, err
+		}
+		order.Beside = besideAdvance(claim, &order, nodeCostOf(pool))
 	}
-	order.Beside = besideAdvance(claim, &order, nodeCostOf(pool))
 	limit, invalid := kube.CostLimit(pool)
 	if limit == nil {
 		return p.azure.Launch(ctx, order)
