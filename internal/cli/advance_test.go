@@ -83,7 +83,7 @@ func TestCommandsCountReservationsAsTheController(t *testing.T) {
 // controllerCatalog is what the controller plans with while it has these machines.
 func controllerCatalog(t *testing.T, terms *price.Terms, machines map[string]string) *fleet.Catalog {
 	t.Helper()
-	prices, err := offline.OpenPrices("eastus", "")
+	prices, err := offline.OpenPrices("eastus", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

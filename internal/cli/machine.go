@@ -242,7 +242,7 @@ func leftOut(excluded []instancetype.Exclusion) string {
 
 // sizes lays out the built-in table for the cluster's region and the class.
 func (c *bootdataCommand) sizes(cluster *config.Config, class *nodeclass.NodeClass) (*instancetype.Built, string, error) {
-	prices, err := offline.OpenPrices(cluster.Location, "")
+	prices, err := offline.OpenPrices(cluster.Location, "", "")
 	if err != nil {
 		return nil, "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 )
 
 // catalogFlags say what can be bought.
@@ -86,7 +87,7 @@ func (f catalogFlags) openSource(classes map[string]*nodeclass.NodeClass) (*offl
 	left := f.told.quotas(time.Now)
 	return offline.Open(f.region, f.prices, classes, offline.Told{
 		Unavailable: refused, Quota: left, Quotas: left.Quotas(), Terms: f.told.document.Terms, Advance: f.advance, Machines: f.machines,
-		Cluster: f.cluster,
-		Note:    "quota and refusals from the controller's snapshot of " + f.told.document.Status.Written.UTC().Format(time.RFC3339),
+		Cluster: f.cluster, Retail: f.told.document.Memory[snapshot.MemoryPrices],
+		Note: "quota and refusals from the controller's snapshot of " + f.told.document.Status.Written.UTC().Format(time.RFC3339),
 	})
 }

@@ -51,6 +51,6 @@ func (m Memory) Unmarshal(text []byte) error {
 	unpriced := func(_ string, m model.Money) bool { return m <= 0 }
 	maps.DeleteFunc(in.OnDemand, unpriced)
 	maps.DeleteFunc(in.Spot, unpriced)
-	m.adopt(Table{in.OnDemand, in.Spot}, in.Read, ", by an earlier controller")
+	m.adopt(Table{in.OnDemand, in.Spot}, in.Read, ", from the snapshot")
 	return nil
 }

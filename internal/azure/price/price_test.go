@@ -234,7 +234,7 @@ func TestMemoryKeepsRetailPricesOverRestart(t *testing.T) {
 		}
 	}
 	if m, _ := after.Price("Standard_New_v9", model.OnDemand); spotOf(after) != model.USD(0.07) || m != model.USD(0.3) || after.SpotEstimated() ||
-		after.Source() != "retail prices of 2026-03-02T12:00:00Z, by an earlier controller" {
+		after.Source() != "retail prices of 2026-03-02T12:00:00Z, from the snapshot" {
 		t.Errorf("after the restart spot costs %v, the new size %v, from %q", spotOf(after), m, after.Source())
 	}
 	if again, err := (Memory{after}).Marshal(); err != nil || string(again) != string(text) {

@@ -20,9 +20,10 @@ type Prices struct {
 	Note string
 }
 
-// OpenPrices lays the user's file, unless that is "", over the built-in prices of the
-// region, or of the nearest region that has any.
-func OpenPrices(region, file string) (*Prices, error) {
+// OpenPrices lays the user's file, unless that is "", over the retail prices that a controller
+// has written down ([price.Memory]), and these, unless they are "" or of another region, over
+// the built-in prices of the region, or of the nearest region that has any.
+func OpenPrices(region, file, retail string) (*Prices, error) {
 	table, err := skutable.Load()
 	if err != nil {
 		return nil, err
@@ -34,6 +35,11 @@ func OpenPrices(region, file string) (*Prices, error) {
 	p := &Prices{
 		Table: table, nearest: price.Nearest(region, table.Regions()),
 		Book: price.NewBook(table, region), Disks: disks.In(region),
+	}
+	if retail != "" {
+		if err := (price.Memory{Book: p.Book}).Unmarshal([]byte(retail)); err != nil {
+			return nil, fmt.Errorf("the snapshot of nap's controller: %w", err)
+		}
 	}
 	if file != "" {
 		if _, err := price.OpenFile(file, p.Book); err != nil {
@@ -74,7 +80,10 @@ func (p *Prices) origin(region, file string) string {
 		parts = append(parts, "prices of "+file)
 	}
 	what := fmt.Sprintf("prices of %s, %s", region, p.Table.Date())
-	if p.nearest != region {
+	switch {
+	case !p.Book.SpotEstimated():
+		what = p.Book.Source()
+	case p.nearest != region:
 		what = fmt.Sprintf("no prices of %s are built in: those of %s, %s, the nearest region, are an estimate "+
 			"(nap prices fetch --region %s gets the real ones)",
 			region, p.nearest, p.Table.Date(), region)

@@ -93,6 +93,9 @@ type Told struct {
 	Note string
 	// Terms are what the subscription pays where no file says that, nil for retail prices.
 	Terms *price.Terms
+	// Retail are the retail prices that a controller has written down ([price.Memory]), empty
+	// for the built-in ones.
+	Retail string
 	// Advance counts reservations and savings plans, less what Machines use up, which are
 	// sizes of on-demand machines by name. Else they are left out.
 	Advance  bool
@@ -114,7 +117,7 @@ func Granted() Told {
 // the prices of a file over it unless that is "", for node classes by name.
 func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, told Told) (*Source, error) {
 	s := &Source{Region: cmp.Or(region, DefaultRegion), made: map[string]*fleet.Catalog{}}
-	prices, err := OpenPrices(s.Region, pricesFile)
+	prices, err := OpenPrices(s.Region, pricesFile, told.Retail)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,11 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 		prices.Book.SetMachines(told.Machines, prices.Book.Change())
 		market.Cover, quotas = prices.Book, append(slices.Clone(quotas), prices.Book.Lines()...)
 	}
-	s.Note = prices.Note + "; spot prices and zones are estimates; " + told.Note
+	estimates := "zones are"
+	if prices.Book.SpotEstimated() {
+		estimates = "spot prices and zones are"
+	}
+	s.Note = prices.Note + "; " + estimates + " estimates; " + told.Note
 	offline := instancetype.New(instancetype.Region{
 		Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay,
 		Labels: map[string]string{instancetype.LabelAKSCluster: cmp.Or(told.Cluster, unknownCluster)},
