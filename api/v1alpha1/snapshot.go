@@ -126,6 +126,9 @@ type Refusal struct {
 	// Kind is what all sizes have in common for which it holds: their architecture, and
 	// whether they have GPUs or are confidential. It is empty for sizes of every kind.
 	Kind string `json:"kind,omitempty"`
+	// Policy is the Azure Policy that denies the sizes for which it holds; it is empty where
+	// no policy does.
+	Policy string `json:"policy,omitempty"`
 	// Place is the zone, or what else it holds for.
 	Place string `json:"place"`
 	// CapacityType is on-demand or spot.

@@ -208,13 +208,14 @@ func TestFaultEvictionIsCanceledWhenRemoved(t *testing.T) {
 func TestFaultInvalidIsRefusedNamingField(t *testing.T) {
 	u := subscribe(t)
 	for want, f := range map[string]armsim.Fault{
-		"it is one of capacity, quota, throttle": {Kind: "fire"},
-		"rate 2 is not between 0 and 1":          {Kind: armsim.FaultCapacity, Rate: 2},
-		"it is Regular or Spot":                  {Kind: armsim.FaultCapacity, Priority: "low"},
-		"limit is missing":                       {Kind: armsim.FaultQuota, Family: "cores"},
-		"factor 1 is not greater than 1":         {Kind: armsim.FaultSlow, Factor: 1},
-		"code is missing":                        {Kind: armsim.FaultFail},
-		"status 200 is not an HTTP error":        {Kind: armsim.FaultError, Status: 200},
+		"it is one of capacity, policy, quota, throttle": {Kind: "fire"},
+		`size "Standard_*_*" is not allowed`:             {Kind: armsim.FaultPolicy, Size: "Standard_*_*"},
+		"rate 2 is not between 0 and 1":                  {Kind: armsim.FaultCapacity, Rate: 2},
+		"it is Regular or Spot":                          {Kind: armsim.FaultCapacity, Priority: "low"},
+		"limit is missing":                               {Kind: armsim.FaultQuota, Family: "cores"},
+		"factor 1 is not greater than 1":                 {Kind: armsim.FaultSlow, Factor: 1},
+		"code is missing":                                {Kind: armsim.FaultFail},
+		"status 200 is not an HTTP error":                {Kind: armsim.FaultError, Status: 200},
 	} {
 		if _, err := u.Server.AddFault(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one with %q", f, err, want)

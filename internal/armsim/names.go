@@ -48,6 +48,7 @@ type (
 // The kinds of faults, see [arm.FaultKind].
 const (
 	FaultCapacity     = arm.FaultCapacity
+	FaultPolicy       = arm.FaultPolicy
 	FaultQuota        = arm.FaultQuota
 	FaultThrottle     = arm.FaultThrottle
 	FaultError        = arm.FaultError

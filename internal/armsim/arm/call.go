@@ -93,14 +93,17 @@ func Within(id, scope string) bool {
 // Error is an answer of the API that is not a success. Code and message are
 // those of the real Azure: clients tell quota and capacity errors apart by them.
 type Error struct {
-	Status     int
-	Code       string
-	Message    string
-	Target     string
-	Details    []Error
-	RetryAfter time.Duration
-	Abort      bool `json:"-"` // close the connection instead of answering
-	Flat       bool `json:"-"` // the body is the error itself, as AKS writes it, and not {"error": the error}
+	Status  int
+	Code    string
+	Message string
+	Target  string
+	Details []Error
+	// AdditionalInfo is what Azure Policy says of a request that it denies, see ErrorAdditionalInfo
+	// of the SDK.
+	AdditionalInfo []any
+	RetryAfter     time.Duration
+	Abort          bool `json:"-"` // close the connection instead of answering
+	Flat           bool `json:"-"` // the body is the error itself, as AKS writes it, and not {"error": the error}
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -125,6 +128,9 @@ func (e *Error) Document() Document {
 			details = append(details, d.Document())
 		}
 		b["details"] = details
+	}
+	if len(e.AdditionalInfo) > 0 {
+		b["additionalInfo"] = e.AdditionalInfo
 	}
 	return b
 }

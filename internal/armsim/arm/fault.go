@@ -24,6 +24,9 @@ const (
 	// FaultCapacity: machines that match find no capacity. Code chooses the
 	// error; by default it is what Azure answers for such a machine.
 	FaultCapacity FaultKind = "capacity"
+	// FaultPolicy: a policy of the subscription denies machines of the sizes Size, a
+	// pattern with at most one star, as operator like of Azure Policy has it.
+	FaultPolicy FaultKind = "policy"
 	// FaultQuota: the quota Family ("cores" and "lowPriorityCores" are families
 	// too) has the limit Limit.
 	FaultQuota FaultKind = "quota"
@@ -54,7 +57,7 @@ const (
 
 // FaultKinds lists all kinds in the order of their definition.
 func FaultKinds() []FaultKind {
-	return []FaultKind{FaultCapacity, FaultQuota, FaultThrottle, FaultError, FaultSlow,
+	return []FaultKind{FaultCapacity, FaultPolicy, FaultQuota, FaultThrottle, FaultError, FaultSlow,
 		FaultHang, FaultFail, FaultNoBoot, FaultProvisioning, FaultEvict, FaultOutage}
 }
 
@@ -162,6 +165,8 @@ func (f *Fault) Validate() error {
 		return err
 	}
 	switch {
+	case f.Kind == FaultPolicy && (f.Size == "" || strings.Count(f.Size, "*") > 1):
+		return fmt.Errorf("fault policy: size %q is not allowed; give the sizes that it denies, with at most one *, as Standard_D*", f.Size)
 	case f.Kind == FaultQuota && f.Limit == nil:
 		return fmt.Errorf("fault quota: limit is missing; give the number of vCPUs, 0 for none")
 	case f.Kind == FaultQuota && f.Family == "":

@@ -135,6 +135,10 @@ func (s *books) limit(usage string) int64 {
 // of the operation.
 func (s *books) allocate(id string, m Spec) (failure *arm.Error, now bool) {
 	size, _ := s.sub.SKUTable.Size(m.Size)
+	target := s.machines.target(id, actionVMWrite, m)
+	if f := s.sub.Faults.Strike(target, arm.FaultPolicy); f != nil {
+		return errDisallowed(arm.LastSegment(id), m.Size, f.Size), true
+	}
 	for _, u := range s.usagesOf(m) {
 		limit, used := s.limit(u), s.quota.used[u]
 		if used+int64(size.VCPUs) > limit {
@@ -146,7 +150,6 @@ func (s *books) allocate(id string, m Spec) (failure *arm.Error, now bool) {
 			return errQuota(u, s.sub.Region, limit, used, int64(size.VCPUs)), true
 		}
 	}
-	target := s.machines.target(id, actionVMWrite, m)
 	if f := s.sub.Faults.Strike(target, arm.FaultFail); f != nil {
 		return arm.NewError(http.StatusConflict, f.Code, "%s", cmp.Or(f.Message, "The simulated fault "+f.ID+" ended the creation.")), false
 	}
@@ -263,4 +266,27 @@ func (p *Provider) Unsound() string {
 		}
 	}
 	return ""
+}
+
+// errDisallowed is the answer to a machine of a size which a policy denies, in the form that users
+// have seen: https://github.com/Azure/karpenter-provider-azure/issues/794.
+func errDisallowed(name, size, pattern string) *arm.Error {
+	const policy, definition = "Denied sizes of virtual machines", "/providers/Microsoft.Authorization/policyDefinitions/"
+	expression := func(field, path, value, target, operator string) any {
+		return arm.Document{"result": "True", "expressionKind": "Field", "expression": field, "path": path,
+			"expressionValue": value, "targetValue": target, "operator": operator}
+	}
+	const vmType = "Microsoft.Compute/virtualMachines"
+	e := arm.NewError(http.StatusForbidden, "RequestDisallowedByPolicy", "Resource '%s' was disallowed by policy. Reasons: "+
+		"'The selected virtual machine size is not allowed.'. See error details for policy resource IDs.", name)
+	e.Target = name
+	e.AdditionalInfo = []any{arm.Document{"type": "PolicyViolation", "info": arm.Document{
+		"policyDefinitionDisplayName": policy, "policyDefinitionId": definition + "denied-sizes", "policyDefinitionName": "denied-sizes",
+		"policyDefinitionEffect": "deny", "policyAssignmentName": "denied-sizes", "policyAssignmentDisplayName": policy,
+		"evaluationDetails": arm.Document{"evaluatedExpressions": []any{
+			expression("type", "type", vmType, vmType, "Equals"),
+			expression(vmType+"/sku.name", "properties.hardwareProfile.vmSize", size, pattern, "Like"),
+		}},
+	}}}
+	return e
 }

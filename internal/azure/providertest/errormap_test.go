@@ -85,7 +85,7 @@ func TestErrorMap(t *testing.T) {
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SubnetFull, nil, nil, 0},
 		{"RequestDisallowedByPolicy", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
 			Status: 403, Code: "RequestDisallowedByPolicy", Message: "Policy."},
-			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Other, nil, nil, 0},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Disallowed, nil, nil, 0},
 		{"OperationNotAllowed Submit a request for Quota increase",
 			armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
 				Status: 409, Code: "OperationNotAllowed", Message: "Submit a request for Quota increase."},

@@ -28,6 +28,9 @@ type Failure struct {
 	ZeroLimit bool
 	// refusal is the row of the table of the kind.
 	refusal Refusal
+	// policies are those that deny sizes, of a refusal of Azure Policy; empty where it does not
+	// say what they compare.
+	policies []SizePolicy
 	// err is what the failure was read from; nil when it is known by its text alone.
 	err error
 }
@@ -130,11 +133,16 @@ type Cause struct {
 	Message string  `json:"message"`
 	Target  string  `json:"target"`
 	Details []Cause `json:"details"`
+	// AdditionalInfo says of a refusal of Azure Policy what the policies are.
+	AdditionalInfo []AdditionalInfo `json:"additionalInfo"`
 }
 
 // Failure types the cause. What one service of Azure says is often wrapped in what
 // another one says, and only the former tells whether other offerings may do.
 func (c Cause) Failure(err error) *Failure {
+	if c.Code == policyCode {
+		return c.disallowed(err)
+	}
 	failure := NewFailure(c.Code, c.Message, err)
 	if failure.Kind == Other && c.Target != "" {
 		// Some refusals say by their target alone what they are about.

@@ -30,6 +30,8 @@ type line struct {
 	Until        time.Time `json:"until"`
 	Why          string    `json:"why"`
 	Quota        bool      `json:"quota,omitempty"`
+	// Policy is that of an entry which is about the sizes that a policy denies.
+	Policy *SizePolicy `json:"policy,omitempty"`
 }
 
 // Marshal writes down all entries, as JSON with one entry a line. Beyond 1,000 it
@@ -44,7 +46,7 @@ func (o *Offerings) Marshal() ([]byte, error) {
 	out.WriteString("[")
 	for i, x := range entries {
 		text, err := json.Marshal(line{x.Size, x.Family, x.Kind, x.Place, string(x.CapacityType), x.MinVCPUs,
-			x.Until.UTC().Truncate(time.Second), x.Why, x.Quota})
+			x.Until.UTC().Truncate(time.Second), x.Why, x.Quota, x.Policy})
 		if err != nil {
 			return nil, fmt.Errorf("write block %d of %d: %w", i+1, len(entries), err)
 		}
@@ -70,7 +72,8 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	}
 	for i, l := range lines {
 		known := l.CapacityType == string(model.OnDemand) || l.CapacityType == string(model.Spot)
-		several := l.Size != "" && l.Family != "" || l.Kind != "" && l.Size+l.Family != ""
+		several := l.Size != "" && l.Family != "" || l.Kind != "" && l.Size+l.Family != "" ||
+			l.Policy != nil && (l.Size+l.Family+l.Kind != "" || l.Policy.Name == "")
 		if l.Place == "" || !known || l.MinVCPUs < 0 || several || l.Kind != "" && l.CapacityType != string(model.Spot) {
 			return fmt.Errorf("read what Azure has refused: entry %d is no block: %+v", i+1, l)
 		}
@@ -78,8 +81,8 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	now := o.now()
 	for _, l := range lines {
 		if ttl := min(l.Until.Sub(now), longestTTL); ttl > 0 {
-			s := subject{size: l.Size, family: l.Family, kind: l.Kind, place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
-			o.put(s, l.MinVCPUs, ttl, cause{why: cmp.Or(l.Why, "a refusal"), quota: l.Quota})
+			s := subject{size: l.Size, family: l.Family, kind: l.Kind, policy: l.Policy.String(), place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
+			o.put(s, l.MinVCPUs, ttl, cause{why: cmp.Or(l.Why, "a refusal"), quota: l.Quota, policy: l.Policy})
 		}
 	}
 	return nil

@@ -31,10 +31,11 @@ func (a Attempt) String() string {
 	return fmt.Sprintf("%s %s in zone %s", a.SKU.Name, a.CapacityType, a.Zone)
 }
 
-// subject is what an entry is about: a size, a quota family or a kind of sizes, by place and
-// capacity type. At most one of the three is set; all empty mean every size.
+// subject is what an entry is about: a size, a quota family, a kind of sizes or the sizes that
+// a policy denies, by place and capacity type. At most one of the four is set; all empty mean
+// every size.
 type subject struct {
-	size, family, kind string
+	size, family, kind, policy string
 	// place is a zone label, anyZone or anyPlace.
 	place        string
 	capacityType model.CapacityType
@@ -55,14 +56,17 @@ type cause struct {
 	why string
 	// quota says that a quota of the subscription is used up.
 	quota bool
+	// policy says which sizes an entry of a policy is about; nil for others.
+	policy *SizePolicy
 }
 
 // Entry is what the cache holds about one subject, for people and for other
 // processes.
 type Entry struct {
-	// Size, Family and Kind say which sizes it is about: at most one of them is set, and all
-	// empty mean every size. Kind is only of spot machines which are not asked for.
+	// Size, Family, Kind and Policy say which sizes it is about: at most one of them is set, and
+	// all empty mean every size. Kind is only of spot machines which are not asked for.
 	Size, Family, Kind string
+	Policy             *SizePolicy
 
 	Place        string // a zone label, "zonal" or "anywhere"
 	CapacityType model.CapacityType
@@ -82,6 +86,8 @@ type Offerings struct {
 	// inARow counts the refusals of a size in a zone that rule nothing out, since the
 	// last machine there.
 	inARow map[subject]int
+	// policies are the subjects of entries which are about policies, in a stable order.
+	policies []subject
 	// scarcities are by kind and place.
 	scarcities map[subject]*scarcity
 	// next is when the first entry ends; zero when there is none.
@@ -118,6 +124,15 @@ func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 			o.put(family, from, ttl, why)
 		case ThisSize:
 			o.put(size, 0, ttl, why)
+		case PolicySizes:
+			policies := f.ofSizes(a.SKU)
+			for i := range policies {
+				why := cause{why: f.Code, policy: &policies[i]}
+				o.put(subject{policy: policies[i].Name, place: place, capacityType: t}, 0, ttl, why)
+			}
+			if len(policies) == 0 {
+				o.put(size, 0, ttl, why)
+			}
 		case NoSize:
 		}
 		if r.LargerSizes > 0 {
@@ -213,7 +228,11 @@ func (o *Offerings) put(s subject, minVCPUs int64, ttl time.Duration, why cause)
 			until = old.until
 		}
 	}
+	exists = exists && samePolicy(old.policy, why.policy)
 	o.entries[s] = entry{until: until, minVCPUs: minVCPUs, cause: why}
+	if s.policy != "" {
+		o.listPolicies()
+	}
 	if o.next.IsZero() || until.Before(o.next) {
 		o.next = until
 	}
@@ -250,6 +269,12 @@ func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType m
 			}
 		}
 	}
+	for _, sub := range o.policies {
+		found := o.entries[sub]
+		if sub.capacityType == capacityType && found.policy.denies(s.Name) {
+			return sub.refused(found.why, found.until), false
+		}
+	}
 	return "", false
 }
 
@@ -258,6 +283,9 @@ func (s subject) refused(why string, until time.Time) string {
 	text := "Azure refused it with " + why
 	if s.scarce() { // most of the kind were never asked for
 		text = fmt.Sprintf("Azure is not asked for it: its kind (%s) was refused, %s", s.kind, why)
+	}
+	if s.policy != "" { // most of the sizes were never asked for
+		text = fmt.Sprintf("Azure is not asked for it: the policy %q denies it, %s", s.policy, why)
 	}
 	return fmt.Sprintf("%s; it is asked again after %s", text, until.UTC().Format(time.RFC3339))
 }
@@ -279,6 +307,7 @@ func (o *Offerings) expire() {
 	before := len(o.entries)
 	maps.DeleteFunc(o.entries, func(_ subject, x entry) bool { return !now.Before(x.until) })
 	if len(o.entries) != before {
+		o.listPolicies()
 		o.revision++
 	}
 	o.next = time.Time{}
@@ -299,10 +328,12 @@ func (o *Offerings) Forget(name string) int {
 	if name != "" {
 		o.forgetScarcity()
 	}
-	maps.DeleteFunc(o.entries, func(s subject, _ entry) bool {
-		return name == "*" || name != "" && (strings.EqualFold(s.size, name) || strings.EqualFold(s.family, name))
+	maps.DeleteFunc(o.entries, func(s subject, x entry) bool {
+		return name == "*" || name != "" && (strings.EqualFold(s.size, name) || strings.EqualFold(s.family, name) ||
+			x.policy != nil && x.policy.denies(name))
 	})
 	if len(o.entries) != before {
+		o.listPolicies()
 		o.revision++
 	}
 	return before - len(o.entries)
@@ -315,11 +346,11 @@ func (o *Offerings) Entries() []Entry {
 	o.expire()
 	var out []Entry
 	for s, x := range o.entries {
-		out = append(out, Entry{s.size, s.family, s.kind, s.place, s.capacityType, x.minVCPUs, x.until, x.why, x.quota})
+		out = append(out, Entry{s.size, s.family, s.kind, x.policy, s.place, s.capacityType, x.minVCPUs, x.until, x.why, x.quota})
 	}
 	slices.SortFunc(out, func(x, y Entry) int {
 		return cmp.Or(cmp.Compare(x.Size, y.Size), cmp.Compare(x.Family, y.Family), cmp.Compare(x.Kind, y.Kind),
-			cmp.Compare(x.Place, y.Place), cmp.Compare(x.CapacityType, y.CapacityType))
+			cmp.Compare(x.Policy.String(), y.Policy.String()), cmp.Compare(x.Place, y.Place), cmp.Compare(x.CapacityType, y.CapacityType))
 	})
 	return out
 }

@@ -156,7 +156,7 @@ func TestClassifySDKErrors(t *testing.T) {
 		"compute's words in another's":     {`{"error": {"code": "Conflict", "message": "It failed.", "details": [{"code": "A", "message": "a"}, {"code": "OperationNotAllowed", "message": "LowPriorityCores"}]}}`, SpotQuota, "LowPriorityCores"},
 		"words within words within others": {`{"error": {"code": "A", "message": "a", "details": [{"code": "B", "message": "b", "details": [{"code": "SkuNotAvailable", "message": "c"}]}]}}`, SKUNotAvailable, "c"},
 		"what is about others of a batch":  {`{"error": {"code": "BatchMachineClientError", "message": "m", "details": [{"code": "SkuNotAvailable", "message": "c", "target": "other"}]}}`, Other, "m"},
-		"other scripts":                    {`{"error": {"code": "RequestDisallowedByPolicy", "message": "\u00c9tiquette \"caf\u00e9\""}}`, Other, `Étiquette "café"`},
+		"other scripts":                    {`{"error": {"code": "RequestDisallowedByPolicy", "message": "\u00c9tiquette \"caf\u00e9\""}}`, Disallowed, `Étiquette "café"`},
 		"no JSON":                          {`<html>Bad  Gateway</html>`, Other, "PUT https://arm.test -------------------------------------------------------------------------------- RESPONSE 409: 409 Conflict ERROR CODE: Header -------------------------------------------------------------------------------- <html>Bad Gateway</html> --------------------------------------------------------------------------------"},
 	} {
 		answer := &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Header: http.Header{"X-Ms-Error-Code": {"Header"}},

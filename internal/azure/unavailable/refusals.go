@@ -23,6 +23,8 @@ const (
 	OverconstrainedZonal Kind = "OverconstrainedZonalAllocationFailure"
 	Overconstrained      Kind = "OverconstrainedAllocationFailure"
 	SKUUnsupported       Kind = "SKUNotSupported"
+	SizeDisallowed       Kind = "SizeDisallowedByPolicy"
+	Disallowed           Kind = "DisallowedByPolicy"
 	SubnetFull           Kind = "SubnetFull"
 	Throttled            Kind = "RequestsThrottled"
 	ClusterBusy          Kind = "ClusterOperationInProgress"
@@ -88,6 +90,9 @@ const (
 	ThisSize   Sizes = "the size"
 	FamilyFrom Sizes = "the family from the size upwards"
 	EverySize  Sizes = "every size"
+	// PolicySizes are all sizes that a policy denies by what it compares them with, and the
+	// size alone where Azure does not say that.
+	PolicySizes Sizes = "all sizes that the policy denies"
 )
 
 // Place says where sizes are unavailable after a refusal.
@@ -196,6 +201,11 @@ func Refusals() []Refusal {
 		{Kind: SKUUnsupported, Answers: append(code("VMSizeNotSupported"), Answer{[]string{"BadRequest"}, "is not supported for subscription"}),
 			Reason: string(SKUNotAvailable),
 			Sizes:  ThisSize, Place: Everywhere, CapacityTypes: BothType, TTL: TTL{Usual: soldOutTTL}, Reaction: TryNext},
+		{Kind: SizeDisallowed, Answers: []Answer{{[]string{policyCode}, sizeAlias}, {[]string{policyCode}, allowedSizes}},
+			Reason: string(SizeDisallowed),
+			Sizes:  PolicySizes, Place: Everywhere, CapacityTypes: BothType, TTL: TTL{Usual: hourTTL}, Reaction: TryNext},
+		named(Disallowed, "give the machines what the policy asks for, such as spec.tags of the AKSNodeClass, or exempt the node resource "+
+			"group: az policy exemption create", Answer{Codes: []string{policyCode}}),
 		{Kind: SubnetFull, Answers: code("SubnetIsFull", "InsufficientSubnetSize"), Reason: string(SubnetFull),
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 		{Kind: Throttled, Answers: code("TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled"),

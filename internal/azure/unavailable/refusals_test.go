@@ -73,7 +73,7 @@ func TestRowsOfRefusalsAreConsistent(t *testing.T) {
 			t.Errorf("row %d: %q is no constant of type Kind", i, r.Kind)
 		case len(r.Answers) == 0 || r.Reason == "":
 			t.Errorf("%s: it needs answers and a reason", r.Kind)
-		case !slices.Contains([]Sizes{NoSize, ThisSize, FamilyFrom, EverySize}, r.Sizes):
+		case !slices.Contains([]Sizes{NoSize, ThisSize, FamilyFrom, EverySize, PolicySizes}, r.Sizes):
 			t.Errorf("%s: Sizes is %q", r.Kind, r.Sizes)
 		case !slices.Contains([]Reaction{TryNext, TryOtherQuota, TryAgain, GiveUp}, r.Reaction):
 			t.Errorf("%s: Reaction is %q", r.Kind, r.Reaction)

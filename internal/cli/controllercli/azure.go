@@ -137,7 +137,7 @@ func market(provider *azure.Provider) func() snapshot.Market {
 		}
 		for _, x := range provider.Unavailable().Entries() {
 			out.Refusals = append(out.Refusals, v1alpha1.Refusal{
-				Size: x.Size, Family: x.Family, Kind: x.Kind, Place: x.Place, CapacityType: string(x.CapacityType), MinVCPUs: x.MinVCPUs,
+				Size: x.Size, Family: x.Family, Kind: x.Kind, Policy: x.Policy.String(), Place: x.Place, CapacityType: string(x.CapacityType), MinVCPUs: x.MinVCPUs,
 				Until: metav1.NewTime(x.Until.Truncate(time.Second)), Why: x.Why,
 			})
 		}

@@ -143,6 +143,7 @@ func faultKinds() []faultKind {
 	return []faultKind{
 		{armsim.FaultCapacity, "No capacity for the machines selected",
 			"--size 'Standard_D*' --zone 1 --priority Spot", machines("rate", "code")},
+		{armsim.FaultPolicy, "Let a policy of the subscription deny sizes", "--size 'Standard_D*'", []string{"size"}},
 		{armsim.FaultQuota, "Cut the quota of a family, of all cores, or of spot",
 			"--family standardDSv5Family --limit 8", []string{"family", "limit"}},
 		{armsim.FaultThrottle, "Answer calls with 429", "--rate 0.3 --retry-after 10s", []string{"operation", "resource", "rate", "retry-after"}},
