@@ -6,19 +6,22 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // mostCompared is among how many nodes with pods of the wanted class the best one is
 // chosen.
 const mostCompared = 128
 
-// ownNode and tyingNode weigh a node that belongs to the purchase anyway, and one that
-// would tie two purchases together.
-const ownNode, tyingNode = 1e6, 1e-6
+// ownNode, sameDomains and tyingNode weigh a node that belongs to the purchase anyway, one in whose
+// domains the purchase is, and one that would tie two purchases together.
+const ownNode, sameDomains, tyingNode = 1e6, 1e3, 1e-6
 
 // splitter cuts a sub-plan into parts that can be made independently. It deals the pods
 // of nodes to purchases such that as few nodes as possible share a purchase; what is
-// then left of the nodes' pods goes to existing nodes.
+// then left of the nodes' pods goes to existing nodes. Pods with rules about other pods stay
+// in their zone where they can: a part that moves them between zones can often not be made
+// without the part that moves others back.
 type splitter struct {
 	p *compiled.Problem
 	t *state.SubPlan
@@ -108,6 +111,10 @@ func (s *splitter) bestNode(need []state.Relocated, class int32, self int) int {
 		for i := range need {
 			value += s.p.Classes[need[i].Class].Value * float64(min(need[i].Count, s.has(at, need[i].Class)))
 		}
+		option := s.p.Options[s.t.Purchases[self-len(s.t.Nodes)].Option].Option
+		if s.stays(class, s.t.Nodes[at], topology.Place{ID: -1, Node: -1, Option: option}) {
+			value *= sameDomains
+		}
 		switch root := s.root(at); {
 		case root == s.root(self):
 			value *= ownNode
@@ -181,17 +188,21 @@ func (s *splitter) parts() []state.SubPlan {
 	}
 	pods := func(g group) *compiled.PodGroup { return &s.p.Nodes[s.t.Nodes[g.at]].Pods[g.i] }
 	slices.SortStableFunc(groups, func(x, y group) int { return int(pods(y).Level) - int(pods(x).Level) })
-	for _, g := range groups {
-		class, part := pods(g).Class, of(g.at)
-		for want := s.left[g.at][g.i]; want > 0 && len(places[class]) > 0; {
-			place := &places[class][0]
-			n := min(want, place.Count)
-			part.Assignments = append(part.Assignments,
-				state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
-			want -= n
-			if place.Count -= n; place.Count == 0 {
-				places[class] = places[class][1:]
+	for _, staying := range [2]bool{true, false} {
+		for _, g := range groups {
+			class, part := pods(g).Class, of(g.at)
+			for i := range places[class] {
+				place := &places[class][i]
+				n := min(s.left[g.at][g.i], place.Count)
+				if n == 0 || staying && !s.staysIn(class, s.t.Nodes[g.at], place.Bin) {
+					continue
+				}
+				part.Assignments = append(part.Assignments,
+					state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
+				s.left[g.at][g.i] -= n
+				place.Count -= n
 			}
+			places[class] = slices.DeleteFunc(places[class], func(a state.Assignment) bool { return a.Count == 0 })
 		}
 	}
 	for at := range s.t.Purchases {
@@ -199,4 +210,36 @@ func (s *splitter) parts() []state.SubPlan {
 		part.Purchases = append(part.Purchases, s.t.Purchases[at])
 	}
 	return out
+}
+
+// staysIn is stays for a bin; false for one that is no node.
+func (s *splitter) staysIn(class, node, bin int32) bool {
+	return int(bin) < len(s.p.Nodes) && s.stays(class, node, topology.Place{ID: int(bin), Node: int(bin), Option: -1})
+}
+
+// stays reports whether pods of a class that go from a node to a place stay in their domains: those of
+// labels which their rules about other pods name. It is true for pods without such rules.
+func (s *splitter) stays(class, node int32, to topology.Place) bool {
+	rules := s.p.Classes[class].Levels[0].Rules
+	if s.p.Classes[class].Plain || rules == nil {
+		return true
+	}
+	from, t := topology.Place{ID: int(node), Node: int(node), Option: -1}, s.p.Prepared.Topology
+	same := func(key int) bool { return key == topology.Host || t.Domain(key, from) == t.Domain(key, to) }
+	for i := range rules.Spread {
+		if !same(rules.Spread[i].Key) {
+			return false
+		}
+	}
+	for i := range rules.Affinity {
+		if !same(rules.Affinity[i].Key) {
+			return false
+		}
+	}
+	for i := range rules.AntiAffinity {
+		if !same(rules.AntiAffinity[i].Key) {
+			return false
+		}
+	}
+	return true
 }

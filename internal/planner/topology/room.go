@@ -54,6 +54,50 @@ func (c *Counts) Room(r *Rules, p Place, scope Scope) int {
 	return room
 }
 
+// RoomInTurn is [Counts.Room] of everything, where a minimum that only the place's own domain has
+// rises with the pods that enter: so an emptied zone takes in again what it had.
+func (c *Counts) RoomInTurn(r *Rules, p Place) int {
+	room := c.Room(r, p, Everything)
+	if room == 0 || room == NoLimit || len(r.Spread) == 0 {
+		return room
+	}
+	inTurn := NoLimit
+	for i := range r.Spread {
+		inTurn = min(inTurn, c.spreadRoomInTurn(r, &r.Spread[i], p))
+	}
+	if inTurn <= room {
+		return room
+	}
+	without := *r
+	without.Spread = nil
+	return min(inTurn, c.Room(&without, p, Everything))
+}
+
+// spreadRoomInTurn is [Counts.spreadRoom], where the minimum of labels rises with the pods that enter.
+func (c *Counts) spreadRoomInTurn(r *Rules, s *Spread, p Place) int {
+	room := c.spreadRoom(r, s, p)
+	n, d := c.Eligible.count(s), c.t.Domain(s.Key, p)
+	if s.Key == Host || s.Self == 0 || room == 0 || d < 0 || n == 0 || n < s.MinDomains {
+		return room
+	}
+	m, count := c.minima[s.group], c.in(s.Counter, d)
+	if m.domains != 1 || count != m.least {
+		return room
+	}
+	others := int32(math.MaxInt32)
+	for _, list := range [2][]int32{c.t.groups[s.group].domains, c.Eligible.more(s.group)} {
+		for _, other := range list {
+			if other != d {
+				others = min(others, c.in(s.Counter, other))
+			}
+		}
+	}
+	if others == math.MaxInt32 {
+		return NoLimit // no other domain counts: the minimum is this one's own
+	}
+	return max(room, int(others-count+s.MaxSkew))
+}
+
 // SpreadRoom is the part of Room that the spread constraints over labels leave.
 func (c *Counts) SpreadRoom(r *Rules, p Place) int {
 	room := NoLimit

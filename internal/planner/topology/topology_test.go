@@ -169,6 +169,33 @@ func TestSpreadWaterFillingIsEven(t *testing.T) {
 	})
 }
 
+// As many pods as the room in turn enter a domain one by one, and no more.
+func TestSpreadRoomInTurnIsWhatEntersOneByOne(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		skew, hosts := int32(rapid.IntRange(1, 3).Draw(rt, "maxSkew")), rapid.Bool().Draw(rt, "hosts")
+		rules := []func(*model.PodClass){spread(zone, "web", skew)}
+		if hosts {
+			rules = append(rules, spread(host, "web", 4))
+		}
+		top := newFixture(pod("web", rules...)).compile()
+		c, r := top.NewCounts(nil), top.Rules(0, 0)
+		for n := range 3 {
+			c.Add(0, node(n), rapid.IntRange(0, 3).Draw(rt, "pods"))
+		}
+		at := node(rapid.IntRange(0, 2).Draw(rt, "domain"))
+		got, entered := c.RoomInTurn(r, at), 0
+		for ; c.Room(r, at, Everything) > 0; entered++ {
+			c.Add(0, at, 1)
+		}
+		if hosts && entered > got { // the minimum of hosts rises, too, and that is not foreseen
+			return
+		}
+		if got != entered {
+			rt.Fatalf("%d pods entered, foreseen were %d", entered, got)
+		}
+	})
+}
+
 func TestSpreadOfOtherPodsAllOrNothing(t *testing.T) {
 	top := newFixture(pod("web", spread(zone, "db", 1)), pod("db")).compile()
 	c, r := top.NewCounts(nil), top.Rules(0, 0)

@@ -247,11 +247,14 @@ func (b *Buyer) Fill(i int32) bool {
 			if !c.Levels[level].Options.Has(option.Option) || !s.Unplaced.Allows(class, level) {
 				continue
 			}
-			n := s.Bins.CountFitting(c, i, s.Unplaced.count[class])
-			if n > 0 && !c.Plain {
-				n = int32(min(int(n), s.TopologyRoom(c, level, i)))
-			}
-			if n > 0 {
+			for s.Unplaced.count[class] > 0 { // counts change with each pod, and with them the room
+				n := s.Bins.CountFitting(c, i, s.Unplaced.count[class])
+				if n > 0 && !c.Plain {
+					n = int32(min(int(n), s.TopologyRoom(c, level, i)))
+				}
+				if n <= 0 {
+					break
+				}
 				s.Put(i, Relocated{class, n, int8(level)})
 				some = true
 			}
@@ -351,7 +354,7 @@ func (b *Buyer) fillRoom(class int32, option int) float64 {
 	}
 	if n > 0 && !c.Plain {
 		at := topology.Place{ID: s.Bins.Len(), Node: -1, Option: s.Problem.Options[option].Option}
-		n = min(n, int64(s.Counts.Room(c.Levels[level].Rules, at, topology.Everything)))
+		n = min(n, int64(s.Counts.RoomInTurn(c.Levels[level].Rules, at)))
 	}
 	if n == 0 {
 		return 0
