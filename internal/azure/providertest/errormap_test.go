@@ -112,8 +112,12 @@ func TestErrorMap(t *testing.T) {
 		rows = append(rows, errorRow{name: "in progress, " + name, fault: fault,
 			ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.ClusterBusy})
 	}
+	for _, code := range []string{"AuthorizationFailed", "LinkedAuthorizationFailed"} {
+		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 403, code),
+			ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.NotAuthorized})
+	}
 	// What says nothing about a size, a zone or a quota blocks nothing.
-	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict"} {
+	for _, code := range []string{"InvalidTemplate", "MarketplacePurchaseEligibilityFailed", "Conflict"} {
 		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code),
 			ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other})
 	}

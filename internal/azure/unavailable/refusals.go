@@ -25,6 +25,7 @@ const (
 	SKUUnsupported       Kind = "SKUNotSupported"
 	SizeDisallowed       Kind = "SizeDisallowedByPolicy"
 	Disallowed           Kind = "DisallowedByPolicy"
+	NotAuthorized        Kind = "NotAuthorized"
 	SubnetFull           Kind = "SubnetFull"
 	Throttled            Kind = "RequestsThrottled"
 	ClusterBusy          Kind = "ClusterOperationInProgress"
@@ -206,6 +207,8 @@ func Refusals() []Refusal {
 			Sizes:  PolicySizes, Place: Everywhere, CapacityTypes: BothType, TTL: TTL{Usual: hourTTL}, Reaction: TryNext},
 		named(Disallowed, "give the machines what the policy asks for, such as spec.tags of the AKSNodeClass, or exempt the node resource "+
 			"group: az policy exemption create", Answer{Codes: []string{policyCode}}),
+		named(NotAuthorized, "assign nap's roles to its identity, which takes Azure some minutes: nap doctor says which right is missing",
+			Answer{Codes: []string{"AuthorizationFailed", "LinkedAuthorizationFailed"}}),
 		{Kind: SubnetFull, Answers: code("SubnetIsFull", "InsufficientSubnetSize"), Reason: string(SubnetFull),
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 		{Kind: Throttled, Answers: code("TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled"),

@@ -100,35 +100,44 @@ func TestHostEncryptionRefusalLeavesOtherClassesReady(t *testing.T) {
 	})
 }
 
-// A lock on the node resource group keeps a machine from being deleted: the claim's event
-// says what to do, and once the lock is gone the next attempt succeeds.
+// A lock on the node resource group, or a right that is missing, keeps a machine from being deleted:
+// the claim's event says what to do, and once that is mended the next attempt succeeds.
 func TestLockedMachineIsToldAndDeletedLater(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		bought := claim("general-1", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand"))
-		if _, err := w.port.Create(t.Context(), bought); err != nil {
+	for code, event := range map[string]string{
+		"ScopeLocked": "ResourceLocked: The machine cannot be deleted and is paid for (ScopeLocked): remove the lock of the node resource " +
+			"group, or narrow it: az lock list --resource-group",
+		"AuthorizationFailed": "NotAuthorized: The machine cannot be deleted and is paid for (AuthorizationFailed): assign nap's roles",
+	} {
+		t.Run(code, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) { undeletableFor(t, w, code, event) })
+		})
+	}
+}
+
+func undeletableFor(t *testing.T, w *world, code, event string) {
+	bought := claim("general-1", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand"))
+	if _, err := w.port.Create(t.Context(), bought); err != nil {
+		t.Fatal(err)
+	}
+	mend := w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/delete", Code: code})
+	w.events.forget()
+	for range 3 { // Karpenter's retries
+		if err := w.port.Delete(t.Context(), bought); err == nil || !strings.Contains(err.Error(), code) {
+			t.Errorf("a machine that may not be deleted: %v", err)
+		}
+		time.Sleep(time.Minute)
+	}
+	if len(w.events.all()) == 0 || !strings.HasPrefix(w.events.all()[0], event) {
+		t.Errorf("the events are %q", w.events.all())
+	}
+	mend()
+	for range 20 {
+		if err := w.port.Delete(t.Context(), bought); karpcloud.IsNodeClaimNotFoundError(err) {
+			return
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		mend := w.fault(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/delete", Code: "ScopeLocked"})
-		w.events.forget()
-		for range 3 { // Karpenter's retries
-			if err := w.port.Delete(t.Context(), bought); err == nil || !strings.Contains(err.Error(), "ScopeLocked") {
-				t.Errorf("a locked machine: %v", err)
-			}
-			time.Sleep(time.Minute)
-		}
-		if len(w.events.all()) == 0 || !strings.HasPrefix(w.events.all()[0], "ResourceLocked: The machine cannot be deleted and is paid for (ScopeLocked): remove the lock") ||
-			!strings.Contains(w.events.all()[0], "az lock list --resource-group") {
-			t.Errorf("the events are %q", w.events.all())
-		}
-		mend()
-		for range 20 {
-			if err := w.port.Delete(t.Context(), bought); karpcloud.IsNodeClaimNotFoundError(err) {
-				return
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(10 * time.Second)
-		}
-		t.Error("the machine is still there after the lock")
-	})
+		time.Sleep(10 * time.Second)
+	}
+	t.Error("the machine is still there after it could be deleted")
 }
