@@ -28,11 +28,14 @@ type builder struct {
 	refused map[int32]*model.KeptNode
 	// scores are those of the policy Balanced.
 	scores []model.BalancedScore
+	// capacityTypes says whether commands keep pods on their capacity type where they can.
+	capacityTypes bool
 }
 
-func newBuilder(eval *search.Evaluator) *builder {
+func newBuilder(eval *search.Evaluator, capacityTypes bool) *builder {
 	return &builder{
-		p: eval.State.Problem, st: eval.State, eval: eval, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{},
+		capacityTypes: capacityTypes,
+		p:             eval.State.Problem, st: eval.State, eval: eval, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{},
 	}
 }
 
@@ -42,7 +45,7 @@ func newBuilder(eval *search.Evaluator) *builder {
 func (b *builder) makeAll(target *state.SubPlan) {
 	b.st.Undo(0)
 	b.st.Arrange()
-	parts := split(b.p, target)
+	parts := split(b.p, target, b.capacityTypes)
 	score := make([]float64, len(parts))
 	order := make([]int, len(parts))
 	for i := range parts {

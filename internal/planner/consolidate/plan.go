@@ -2,6 +2,7 @@ package consolidate
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
@@ -54,12 +55,39 @@ func planParts(f *model.DisruptionProblem, from int) *model.Commands {
 // planWhole plans a problem as one. Catalogs may be those that it shares with others. It also
 // returns the new nodes that it has kept room for, in limits and quotas, since pods wait for
 // them.
+//
+// Where pods are spread over capacity types and spot nodes may only be replaced beside on-demand
+// ones, commands that keep pods on their capacity type and commands that mix them are both made,
+// and those that save more are taken: which these are depends on the fleet.
 func planWhole(f *model.DisruptionProblem, catalogs *feasible.Catalogs) (out *model.Commands, pending []model.NewNode) {
+	out, pending = planStaying(f, catalogs, true)
+	if spreadOverCapacityTypes(f) {
+		if mixed, others := planStaying(f, catalogs, false); mixed.After < out.After {
+			return mixed, others
+		}
+	}
+	return out, pending
+}
+
+// spreadOverCapacityTypes reports whether pods are spread over capacity types in a fleet with spot
+// nodes which spot alone may not replace.
+func spreadOverCapacityTypes(f *model.DisruptionProblem) bool {
+	spread := func(c model.MovableClass) bool {
+		return slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.TopologyKey == model.LabelCapacityType })
+	}
+	spot := func(n model.Node) bool { return n.Labels[model.LabelCapacityType] == string(model.Spot) }
+	return !f.Terms.SpotToSpot && slices.ContainsFunc(f.Movable, spread) && slices.ContainsFunc(f.Problem.Nodes, spot)
+}
+
+// planStaying is planWhole, where commands keep pods on their capacity type if they can, or do not care.
+func planStaying(
+	f *model.DisruptionProblem, catalogs *feasible.Catalogs, capacityTypes bool,
+) (out *model.Commands, pending []model.NewNode) {
 	p := compiled.Compile(f, catalogs)
 	eligible := eligibility.New(p)
 	main := search.NewEvaluator(state.New(p, eligible))
 	pending = reservePending(main.State, nil)
-	b := newBuilder(main)
+	b := newBuilder(main, capacityTypes)
 	forcing{b}.replaceAll()
 	b.removeEmpty()
 	found := search.New(main)

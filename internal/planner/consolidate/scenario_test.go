@@ -271,8 +271,11 @@ func (s *scenario) readPods(name string, w words) {
 	}
 	if w.has("spread") {
 		over := model.LabelZone
-		if w["spread"] == "node" {
+		switch w["spread"] {
+		case "node":
 			over = model.LabelHostname
+		case "capacity-type":
+			over = model.LabelCapacityType
 		}
 		c.Spread = []model.SpreadConstraint{{TopologyKey: over, MaxSkew: 1, Hard: !w.has("soft"), Selector: selector(name), HonorNodeAffinity: true}}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -34,11 +35,16 @@ type splitter struct {
 	// what belongs together has the same root. The root of a set with a purchase is a
 	// purchase.
 	parent []int
+	// free is the key of capacity types where pods may change theirs, -1 where they stay.
+	free int
 }
 
-// split cuts a sub-plan into parts.
-func split(p *compiled.Problem, t *state.SubPlan) []state.SubPlan {
-	s := &splitter{p: p, t: t, holders: map[int32][]int{}}
+// split cuts a sub-plan into parts, in which pods stay on their capacity type where they can, or need not.
+func split(p *compiled.Problem, t *state.SubPlan, capacityTypes bool) []state.SubPlan {
+	s := &splitter{p: p, t: t, holders: map[int32][]int{}, free: -1}
+	if !capacityTypes {
+		s.free = slices.Index(p.Space.Labels.Keys(), model.LabelCapacityType)
+	}
 	for at, n := range t.Nodes {
 		var left []int32
 		for _, g := range p.Nodes[n].Pods {
@@ -225,7 +231,9 @@ func (s *splitter) stays(class, node int32, to topology.Place) bool {
 		return true
 	}
 	from, t := topology.Place{ID: int(node), Node: int(node), Option: -1}, s.p.Prepared.Topology
-	same := func(key int) bool { return key == topology.Host || t.Domain(key, from) == t.Domain(key, to) }
+	same := func(key int) bool {
+		return key == topology.Host || key == s.free || t.Domain(key, from) == t.Domain(key, to)
+	}
 	for i := range rules.Spread {
 		if !same(rules.Spread[i].Key) {
 			return false
