@@ -102,11 +102,20 @@ func (b *builder) make(p *state.SubPlan) {
 	}
 	if !b.st.Unplaced.None() && !b.eval.Placer.PlaceAll() && !b.eval.Buyer.Buy(b.slack(p)) {
 		b.st.Undo(start)
-		b.refuse(p.Nodes, compiled.Keep(int(p.First()), model.ReasonNoPlace,
-			"The pods of %s have no place together with the moves before.", b.p.NodeNames(p.Nodes)))
+		b.refuse(p.Nodes, b.noPlace(p))
 		return
 	}
 	b.record(start, model.DisruptUnderutilized, p.Nodes)
+}
+
+// noPlace is why the pods of a sub-plan have no place.
+func (b *builder) noPlace(p *state.SubPlan) *model.KeptNode {
+	if b.eval.Buyer.NoSpot && slices.ContainsFunc(p.Purchases, func(pu state.Purchase) bool { return b.p.Options[pu.Option].Spot }) {
+		return compiled.Keep(int(p.First()), model.ReasonSpotToSpot,
+			"Replacing %s by cheaper spot machines is switched off.", b.p.NodeNames(p.Nodes))
+	}
+	return compiled.Keep(int(p.First()), model.ReasonNoPlace,
+		"The pods of %s have no place together with the moves before.", b.p.NodeNames(p.Nodes))
 }
 
 // slack is what may be spent on top of the sub-plan's purchases.
