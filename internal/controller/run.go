@@ -455,11 +455,13 @@ func wants(o Options) (preflight.Wants, error) {
 		return preflight.Wants{}, err
 	}
 	return preflight.Wants{
-		Resources:    resources,
-		APIs:         apis,
-		Permissions:  permissions,
-		InstallCRDs:  `"nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
-		InstallRoles: `"nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
+		Resources:   resources,
+		APIs:        apis,
+		Permissions: permissions,
+		InstallCRDs: `"nap enable" or the chart nap-crd where nap comes from its charts, ` +
+			`else "nap controller manifests --definitions | kubectl apply --server-side -f -"`,
+		InstallRoles: `"nap enable" or "helm upgrade" where a chart made them, else "nap controller manifests | ` +
+			`kubectl apply --server-side -f -", with --namespace and --service-account, or --user, of these credentials`,
 	}, nil
 }
 

@@ -185,6 +185,9 @@ type Kubernetes struct {
 	// Missing are the definitions that the cluster lacks; Outdated are those that it
 	// serves in another form than this nap's.
 	Missing, Outdated []string
+	// DefinitionsRelease is the Helm release that has made the definitions, as namespace/name;
+	// empty where none has.
+	DefinitionsRelease string
 	// Autoscalers are Deployments of other autoscalers, as namespace/name.
 	Autoscalers []string
 	// NodePools are the NodePools, by name.

@@ -126,9 +126,20 @@ func definitions(f *Facts) answer {
 		faults = append(faults, strings.Join(k.Outdated, ", ")+" is of another version")
 	}
 	if len(faults) > 0 {
-		a.fault, a.fix = strings.Join(faults, "; "), "nap controller manifests | kubectl apply --server-side -f -"
+		a.fault, a.fix = strings.Join(faults, "; "), definitionsFix(k)
 	}
 	return a
+}
+
+// definitionsFix is how the definitions come into the form of this nap. Those of a release are
+// left to Helm, which the API server would hold to own their fields; and roles are never part
+// of it, whose bindings would name another account than the installation's.
+func definitionsFix(k *Kubernetes) string {
+	namespace, release, made := strings.Cut(k.DefinitionsRelease, "/")
+	if !made {
+		return "nap controller manifests --definitions | kubectl apply --server-side -f -"
+	}
+	return fmt.Sprintf("helm upgrade --install %s charts/nap-crd --namespace %s, or nap enable", release, namespace)
 }
 
 func otherAutoscalers(f *Facts) answer {

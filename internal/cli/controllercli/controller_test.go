@@ -296,13 +296,13 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 		{"nobody answers", closed.URL, "cannot reach the API server %s: dial tcp %s: connect: connection refused: check that it runs, or choose another with --kubeconfig or --context"},
 		{
 			"custom resources are missing", apiServer(t, []string{"nodepools"}, granted),
-			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1), nodeautoprovisionings.nap.azure.com (v1alpha1), snapshots.nap.azure.com (v1alpha1), snapshotshards.nap.azure.com (v1alpha1), ledgerpages.nap.azure.com (v1alpha1): install them with "nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
+			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1), nodeautoprovisionings.nap.azure.com (v1alpha1), snapshots.nap.azure.com (v1alpha1), snapshotshards.nap.azure.com (v1alpha1), ledgerpages.nap.azure.com (v1alpha1): install them with "nap enable" or the chart nap-crd where nap comes from its charts, else "nap controller manifests --definitions | kubectl apply --server-side -f -"`,
 		},
 		{
 			"permissions are missing", apiServer(t, all, func(a *authorizationv1.ResourceAttributes) bool {
 				return a.Verb != "create" || a.Resource == "events"
 			}),
-			`the credentials lack 10 of 108 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create nodeautoprovisionings.nap.azure.com, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create ledgerpages.nap.azure.com, create nodepools.karpenter.sh, create aksnodeclasses.karpenter.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
+			`the credentials lack 10 of 108 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create nodeautoprovisionings.nap.azure.com, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create ledgerpages.nap.azure.com, create nodepools.karpenter.sh, create aksnodeclasses.karpenter.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap enable" or "helm upgrade" where a chart made them, else "nap controller manifests | kubectl apply --server-side -f -", with --namespace and --service-account, or --user, of these credentials`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -338,6 +338,19 @@ func TestManifestsBindSubject(t *testing.T) {
 	out, _, _ = program.Run(t, "manifests", "--user=jane")
 	if want := "- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: jane"; !strings.Contains(out, want) {
 		t.Errorf("the manifests lack %q", want)
+	}
+}
+
+// Definitions alone touch no right: an update of them must not bind the roles to another account.
+func TestManifestsOfDefinitionsHaveNoRoles(t *testing.T) {
+	for args, want := range map[string]int{"": 10, "--shadow": 1} {
+		out, errs, code := program.Run(t, strings.Fields("manifests --definitions "+args)...)
+		if errs != "" || code != 0 {
+			t.Fatalf("exit code %d, stderr %q", code, errs)
+		}
+		if n := strings.Count("\n"+out, "\nkind: "); n != want || strings.Count(out, "\nkind: CustomResourceDefinition\n") != want {
+			t.Errorf("%s: %d objects, want %d definitions and nothing else", args, n, want)
+		}
 	}
 }
 

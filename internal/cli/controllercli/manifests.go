@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/crds"
@@ -17,7 +18,7 @@ import (
 
 func newControllerManifests(s command.Streams) *cobra.Command {
 	var namespace, account, user, tokens string
-	var shadow bool
+	var shadow, alone bool
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print what the controller needs in a cluster: custom resources and permissions",
@@ -29,7 +30,8 @@ part of Kubernetes' roles view, edit and admin, nap-metrics-reader and
 nap-profiler. --bootstrap-tokens must be that of the controller: it decides
 which Secrets of kube-system it may read. With --shadow, print what
 nap-controller --shadow needs instead: the definition of ShadowReport, and a
-role that writes nothing else.`,
+role that writes nothing else. With --definitions, print the definitions alone:
+that is the update of an installation which has its roles already.`,
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
@@ -37,7 +39,10 @@ role that writes nothing else.`,
 				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 			}
 			if shadow {
-				return shadowManifests(s.Out, subject)
+				return shadowManifests(s.Out, subject, alone)
+			}
+			if alone {
+				return allDefinitions(s.Out)
 			}
 			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources,
 				rbac.SecureMetrics, rbac.PodDeletionCost, rbac.SchedulerConfig, rbac.DefaultNodePools}
@@ -64,39 +69,54 @@ role that writes nothing else.`,
 	cmd.Flags().StringVar(&tokens, "bootstrap-tokens", string(bootstraptoken.Own),
 		"whose bootstrap tokens machines join with: own, cluster, given or none")
 	cmd.Flags().BoolVar(&shadow, "shadow", false, "print what nap-controller --shadow needs instead")
+	cmd.Flags().BoolVar(&alone, "definitions", false, "print the custom resource definitions alone, without roles")
 	return cmd
 }
 
-// shadowManifests prints the definition of ShadowReport, and the shadow's role.
-func shadowManifests(w io.Writer, subject rbacv1.Subject) error {
+// shadowManifests prints the definition of ShadowReport, and the shadow's role unless the
+// definition is to be alone.
+func shadowManifests(w io.Writer, subject rbacv1.Subject, alone bool) error {
 	definition, err := crds.ShadowReport()
 	if err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(definition)
-	if err != nil {
-		return fmt.Errorf("writing custom resource definition %s: %w", definition.Name, err)
+	if err := writeDefinitions(w, definition); err != nil || alone {
+		return err
 	}
 	role, err := rbac.Shadow(subject)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "---\n%s%s", text, role)
+	_, err = w.Write(role)
 	return err
 }
 
-func manifests(namespace string, subject rbacv1.Subject, features ...rbac.Feature) (string, error) {
+// allDefinitions prints all custom resource definitions, as YAML documents.
+func allDefinitions(w io.Writer) error {
 	definitions, err := crds.All()
 	if err != nil {
-		return "", err
+		return err
 	}
-	var out strings.Builder
+	return writeDefinitions(w, definitions...)
+}
+
+func writeDefinitions(w io.Writer, definitions ...*apiextensionsv1.CustomResourceDefinition) error {
 	for _, d := range definitions {
 		doc, err := yaml.Marshal(d)
 		if err != nil {
-			return "", fmt.Errorf("writing custom resource definition %s: %w", d.Name, err)
+			return fmt.Errorf("writing custom resource definition %s: %w", d.Name, err)
 		}
-		fmt.Fprintf(&out, "---\n%s", doc)
+		if _, err := fmt.Fprintf(w, "---\n%s", doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func manifests(namespace string, subject rbacv1.Subject, features ...rbac.Feature) (string, error) {
+	var out strings.Builder
+	if err := allDefinitions(&out); err != nil {
+		return "", err
 	}
 	roles, err := rbac.Manifests(namespace, subject, features...)
 	if err != nil {

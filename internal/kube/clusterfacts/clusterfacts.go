@@ -172,8 +172,18 @@ func (r *Reader) definitions(ctx context.Context, k *prerequisites.Kubernetes) e
 		case !sameSchemas(want, has):
 			k.Outdated = append(k.Outdated, want.Name)
 		}
+		k.DefinitionsRelease = cmp.Or(k.DefinitionsRelease, releaseOf(has))
 	}
 	return nil
+}
+
+// releaseOf is the Helm release that has made an object, as namespace/name, empty for none.
+func releaseOf(o client.Object) string {
+	name := o.GetAnnotations()["meta.helm.sh/release-name"]
+	if name == "" {
+		return ""
+	}
+	return o.GetAnnotations()["meta.helm.sh/release-namespace"] + "/" + name
 }
 
 // sameSchemas compares what two definitions of a kind serve.

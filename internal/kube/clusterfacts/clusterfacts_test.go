@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
@@ -100,5 +103,28 @@ func TestScarcerDeploymentIsLookedAt(t *testing.T) {
 		if got := scarcer(tc[0], tc[1]); got != tc[2] {
 			t.Errorf("of %+v and %+v: %+v", tc[0], tc[1], got)
 		}
+	}
+}
+
+// The release that has made the definitions is told, also while some of them are missing.
+func TestReleaseOfDefinitionsIsRead(t *testing.T) {
+	s, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := all[len(all)-1].DeepCopy()
+	last.Annotations = map[string]string{"meta.helm.sh/release-name": "nap-crd", "meta.helm.sh/release-namespace": "own"}
+	last.Spec.Versions[0].Schema = nil
+	reader := &Reader{Kube: fake.NewClientBuilder().WithScheme(s).WithObjects(last).Build()}
+	k := &prerequisites.Kubernetes{}
+	if err := reader.definitions(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	if len(k.Missing) != len(all)-1 || !slices.Equal(k.Outdated, []string{last.Name}) || k.DefinitionsRelease != "own/nap-crd" {
+		t.Errorf("missing %v, outdated %v, release %q", k.Missing, k.Outdated, k.DefinitionsRelease)
 	}
 }
