@@ -148,6 +148,9 @@ func readCluster(ctx context.Context, access *rest.Config, f *prerequisites.Fact
 	if err != nil {
 		return err
 	}
+	if reader.Rights, err = rightsIn(access); err != nil {
+		return err
+	}
 	reader.Read(ctx, f)
 	return ctx.Err()
 }

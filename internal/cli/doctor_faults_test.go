@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,12 +174,17 @@ func planted() map[string]func(*patient) string {
 			p.objects = append(p.objects, notedOutbound(v1alpha1.Outbound{Type: "loadBalancer"}), claimMade("before", time.Now()))
 			return "the outbound type is managedNATGateway, and machines of nap that run were made with loadBalancer: 1"
 		},
+		"role-in-cluster": func(p *patient) string {
+			p.installed(corev1.Container{Name: "controller"})
+			p.denied = func(of *authorizationv1.SubjectAccessReviewSpec) bool {
+				return of.User == "system:serviceaccount:nap-system:buyer" && of.ResourceAttributes.Verb == "delete"
+			}
+			return "ServiceAccount nap-system/buyer may not: delete nodeclaims.karpenter.sh, delete nodes, delete pods, "
+		},
 		"memory-limit": func(p *patient) string {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "nap-system", Name: "nap", Labels: map[string]string{"helm.sh/chart": "nap-1.0.0"}}}
-			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller", Resources: corev1.ResourceRequirements{
+			p.installed(corev1.Container{Name: "controller", Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100Mi")},
-			}}}
-			p.objects = append(p.objects, d)
+			}})
 			return "a container of Deployment nap-system/nap may use 0.1 Gi"
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,10 @@ type patient struct {
 	// version and ahead are what the API server says of itself.
 	version string
 	ahead   time.Duration
+	// denied reports whether the API server refuses an account something, nil for never;
+	// noReviews is its error where it does not say.
+	denied    func(*authorizationv1.SubjectAccessReviewSpec) bool
+	noReviews error
 	// access is how the cluster was reached.
 	access *rest.Config
 }
@@ -221,6 +226,9 @@ func (p *patient) readCluster(ctx context.Context, access *rest.Config, f *prere
 	reader := &clusterfacts.Reader{Kube: kube, Judge: judge, Server: func(context.Context) (string, time.Time, error) {
 		return p.version, time.Now().Add(p.ahead), nil
 	}}
+	reader.Rights = rightsBy(func(_ context.Context, of *authorizationv1.SubjectAccessReview) (bool, error) {
+		return p.denied == nil || !p.denied(&of.Spec), p.noReviews
+	})
 	reader.Read(ctx, f)
 	return nil
 }

@@ -30,6 +30,7 @@ const (
 	SourceNodeClasses  Source = "the AKSNodeClasses"
 	SourceMode         Source = "the NodeAutoProvisioning"
 	SourceSize         Source = "the numbers of nodes and pods"
+	SourceAccounts     Source = "the rights of nap's ServiceAccount"
 )
 
 // LeftToDoctor are the sources that the controller does not ask: its identity has no right
@@ -37,7 +38,7 @@ const (
 // namespace is worth more to a thief than the check to the cluster. The person who
 // runs nap doctor has it.
 func LeftToDoctor() []Source {
-	return []Source{SourceSubscription, SourceProviders, SourceRoles, SourceRoutes, SourceTokens}
+	return []Source{SourceSubscription, SourceProviders, SourceRoles, SourceRoutes, SourceTokens, SourceAccounts}
 }
 
 // Facts are what was read. A part is nil or empty where its source could not be read,
@@ -201,6 +202,9 @@ type Kubernetes struct {
 	// Controller is nap's own Deployment; of several, as beside a shadow, the one whose
 	// container may use least memory.
 	Controller Controller
+	// Accounts are the ServiceAccounts of nap's Deployments, without those of shadows, which
+	// write next to nothing. They are of SourceAccounts.
+	Accounts []Account
 	// Nodes and Pods are how many of them there are. They are of SourceSize.
 	Nodes, Pods int64
 }
@@ -212,6 +216,16 @@ type Controller struct {
 	Deployment, Release string
 	// MemoryLimit is how much memory a replica may use, in bytes; 0 where that is not limited.
 	MemoryLimit int64
+}
+
+// Account is a ServiceAccount that a Deployment of nap runs as, and what it may do.
+type Account struct {
+	// Name is its namespace/name, Release the Helm release that has made the Deployment.
+	Name, Release string
+	// Denied are the permissions that it needs and lacks, as kubectl auth can-i reads them;
+	// Asked counts those that it needs.
+	Denied []string
+	Asked  int
 }
 
 // NodePool is a NodePool as far as its checks need it.

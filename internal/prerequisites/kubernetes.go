@@ -37,6 +37,9 @@ func clusterObjectRows() []Row {
 		row(46, "memory-limit", "nap's container may use as much memory as a cluster of this size takes",
 			"The kernel ends a controller that takes more, which then reads the whole cluster again.",
 			Warning, memoryEnough, SourceDeployments, SourceSize),
+		row(47, rowAccount, "The ServiceAccount of nap's Deployment may do in the cluster what the controller needs",
+			"The API server refuses what the controller does, pods wait, and a controller that restarts does not start.",
+			Failed, accountsMay, SourceDeployments, SourceAccounts),
 	}
 }
 
@@ -83,6 +86,33 @@ func memoryEnough(f *Facts) answer {
 		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reuse-values --set resources.limits.memory=%dGi",
 			k.Controller.Release, namespace, MemoryLimit(k.Nodes, k.Pods))
 	}
+	return a
+}
+
+// accountsMay looks at what the accounts of nap's Deployments lack.
+func accountsMay(f *Facts) answer {
+	const most = 5
+	accounts := f.Kubernetes.Accounts
+	if len(accounts) == 0 {
+		return answer{read: "no Deployment of nap"}
+	}
+	var a answer
+	var read, faults []string
+	for _, account := range accounts {
+		denied := account.Denied
+		read = append(read, fmt.Sprintf("%s has %d of %d permissions", account.Name, account.Asked-len(denied), account.Asked))
+		if len(denied) == 0 {
+			continue
+		}
+		text := strings.Join(denied[:min(most, len(denied))], ", ")
+		if len(denied) > most {
+			text += fmt.Sprintf(", and %d more", len(denied)-most)
+		}
+		faults = append(faults, fmt.Sprintf("ServiceAccount %s may not: %s", account.Name, text))
+		namespace, _, _ := strings.Cut(account.Name, "/")
+		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reuse-values, or nap enable", account.Release, namespace)
+	}
+	a.read, a.fault = strings.Join(read, ", "), strings.Join(faults, "; ")
 	return a
 }
 

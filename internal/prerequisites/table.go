@@ -32,7 +32,7 @@ func Refusals(facts *managedcluster.Facts) []Result {
 // brings itself: its role, its definitions, its token.
 func BeforeInstall(results []Result) []Result {
 	return slices.DeleteFunc(slices.Clone(results), func(r Result) bool {
-		return r.Name == rowRole || r.Name == rowDefinitions || r.Name == rowToken
+		return r.Name == rowRole || r.Name == rowDefinitions || r.Name == rowToken || r.Name == rowAccount
 	})
 }
 
@@ -46,6 +46,7 @@ const (
 	rowRole        = "role-of-nap"
 	rowDefinitions = "definitions"
 	rowToken       = "bootstrap-token"
+	rowAccount     = "role-in-cluster"
 )
 
 var needsCluster = []Source{SourceCluster}

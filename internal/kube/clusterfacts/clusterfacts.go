@@ -48,6 +48,8 @@ type Reader struct {
 	// Judge says what of a NodePool the catalogue decides: whether it can buy anything, and
 	// what the quotas let it have. limits are the quotas in vCPUs, by name.
 	Judge Judge
+	// Rights says what the account of a Deployment of nap may do; nil where that is not asked.
+	Rights Rights
 	// Leave are the sources that are not asked.
 	Leave []prerequisites.Source
 }
@@ -55,6 +57,10 @@ type Reader struct {
 // Judge says why a NodePool can buy nothing, empty while it can, and how many vCPUs the
 // quotas let it have, negative where that is not known, with the names of those that decide.
 type Judge func(ctx context.Context, pool *karpv1.NodePool, limits map[string]int64) (nothing string, vcpus int64, of []string)
+
+// Rights says of a Deployment of nap's controller which permissions its account needs and
+// lacks, and how many it needs; 0 for a Deployment that is not to be looked at.
+type Rights func(ctx context.Context, of *appsv1.Deployment) (denied []string, asked int, err error)
 
 // New makes a reader of the cluster that a configuration reaches.
 func New(config *rest.Config, judge Judge) (*Reader, error) {
@@ -126,13 +132,18 @@ func versionOf(ctx context.Context, server *http.Client, address string) (string
 func (r *Reader) Read(ctx context.Context, f *prerequisites.Facts) {
 	k := &prerequisites.Kubernetes{}
 	f.Kubernetes = k
+	var own []appsv1.Deployment
 	for _, part := range []struct {
 		source prerequisites.Source
 		read   func(context.Context, *prerequisites.Kubernetes) error
 	}{
 		{prerequisites.SourceKubernetes, r.server},
 		{prerequisites.SourceDefinitions, r.definitions},
-		{prerequisites.SourceDeployments, r.deployments},
+		{prerequisites.SourceDeployments, func(ctx context.Context, k *prerequisites.Kubernetes) (err error) {
+			own, err = r.deployments(ctx, k)
+			return err
+		}},
+		{prerequisites.SourceAccounts, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.accounts(ctx, k, own) }},
 		{prerequisites.SourceTokens, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.tokens(ctx, k, f.Now) }},
 		{prerequisites.SourceNodePools, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.nodePools(ctx, k, f.Quotas) }},
 		{prerequisites.SourceNodeClasses, r.nodeClasses},
@@ -244,12 +255,13 @@ func scarcer(a, b prerequisites.Controller) prerequisites.Controller {
 	return a
 }
 
-// deployments finds nap's own, and other autoscalers by the names that their charts give.
-func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) error {
+// deployments finds and returns nap's own, and other autoscalers by the names that their
+// charts give.
+func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) (nap []appsv1.Deployment, err error) {
 	for next := ""; ; {
 		var list appsv1.DeploymentList
 		if err := r.Kube.List(ctx, &list, client.Limit(pageOfDeployments), client.Continue(next)); err != nil {
-			return err
+			return nil, err
 		}
 		for i := range list.Items {
 			d := &list.Items[i]
@@ -258,14 +270,35 @@ func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) e
 			}
 			if own, is := controllerOf(d); is {
 				k.Controller = scarcer(k.Controller, own)
+				nap = append(nap, *d)
 			} else if otherAutoscaler(d) {
 				k.Autoscalers = append(k.Autoscalers, d.Namespace+"/"+d.Name)
 			}
 		}
 		if next = list.Continue; next == "" {
-			return nil
+			return nap, nil
 		}
 	}
+}
+
+// accounts asks what the accounts of nap's own Deployments may do.
+func (r *Reader) accounts(ctx context.Context, k *prerequisites.Kubernetes, own []appsv1.Deployment) error {
+	if r.Rights == nil {
+		return nil
+	}
+	for i := range own {
+		denied, asked, err := r.Rights(ctx, &own[i])
+		if err != nil {
+			return err
+		}
+		if asked > 0 {
+			k.Accounts = append(k.Accounts, prerequisites.Account{
+				Name:    own[i].Namespace + "/" + cmp.Or(own[i].Spec.Template.Spec.ServiceAccountName, "default"),
+				Release: own[i].Labels["app.kubernetes.io/instance"], Denied: denied, Asked: asked,
+			})
+		}
+	}
+	return nil
 }
 
 // pageOfDeployments is how many Deployments are read at once.
