@@ -99,6 +99,8 @@ type Deps struct {
 	// MayWrite is asked right before each request that changes something, which is not
 	// sent when it returns an error; nil means that every one is.
 	MayWrite func() error
+	// Ask asks Azure by a function, and again while it does not answer; nil means once.
+	Ask func(ctx context.Context, by func(context.Context) error) error
 	// Log takes what background work has to say; nil means that it is not kept.
 	Log *slog.Logger
 	// requests takes a line for each request; nil means that none is written.
@@ -233,6 +235,9 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	}
 	if err := p.connect(cl, deps); err != nil {
 		return nil, err
+	}
+	if deps.Ask != nil {
+		return p, deps.Ask(ctx, p.market.load)
 	}
 	return p, p.market.load(ctx)
 }

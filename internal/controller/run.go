@@ -113,17 +113,19 @@ type Config struct {
 	Logger logr.Logger
 	Clock  clock.Clock
 	// Patience is for how long an API server that does not answer at the start is asked
-	// again; 0 for once.
+	// again; 0 for once. With any patience, a cloud that does not answer is asked until it
+	// does.
 	Patience time.Duration
 	// HeapGrowth is by how many percent the heap may grow until the garbage collector runs;
 	// 0 leaves that as it is.
 	HeapGrowth int
-	// NewCloud builds the cloud on the manager's cached client. It is called after
-	// the cluster has been found fit and before anything runs.
-	// mayWrite is asked right before each request that changes something in the cloud,
-	// which is not sent when it returns an error: another controller may lead by now.
-	NewCloud func(ctx context.Context, kube client.Client, mayWrite func() error) (Cloud, error)
+	// Connect connects to the cloud. It is called after the cluster has been found fit and
+	// before anything runs.
+	Connect func(ctx context.Context, start Start) (NewCloud, error)
 }
+
+// NewCloud builds a cloud on the manager's cached client.
+type NewCloud func(kube client.Client) (Cloud, error)
 
 // shutdownTimeout is how long running work may take to stop. It is below the 30
 // seconds that Kubernetes grants a pod.
@@ -160,6 +162,13 @@ func Run(ctx context.Context, cfg Config) error {
 	if !cfg.Options.DisableLeaderElection {
 		lease = leadership.NewLease(cfg.Options.Election)
 	}
+	newCloud, err := connect(ctx, cfg, logger, lease.Held)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was told to stop while it waited for the cloud
+	}
+	if err != nil {
+		return err
+	}
 	mgr, err := karpenter.NewManager(ctx, karpenter.ManagerConfig{
 		REST:                   cfg.REST,
 		Logger:                 logger,
@@ -178,7 +187,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := mgr.Add(failures); err != nil {
 		return fmt.Errorf("adding the count of errors: %w", err)
 	}
-	cloud, err := cfg.NewCloud(ctx, mgr.GetClient(), lease.Held)
+	cloud, err := newCloud(mgr.GetClient())
 	if err != nil {
 		return err
 	}

@@ -267,3 +267,51 @@ func TestRunEndsWhenClusterIsMadeInAnotherWay(t *testing.T) {
 		cancel()
 	})
 }
+
+// An Azure that is out when a controller starts is asked again until it answers, for the cluster
+// and for the sizes; what it refuses is no outage.
+func TestStartAsksAgainWhileAzureIsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := armtest.New(t)
+		out := func() (ends func()) {
+			f, err := env.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Status: http.StatusServiceUnavailable})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := env.Server.RemoveFault(f.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		given, deps := loaded(t, env), azure.Deps{Credential: env.Credential, Transport: env.HTTP}
+		ends := out()
+		c, err := azure.Discover(t.Context(), given, deps)
+		if !azure.Silent(err) {
+			t.Fatalf("error %v is no silence", err)
+		}
+		ends()
+		if c, err = azure.Discover(t.Context(), given, deps); err != nil {
+			t.Fatal(err)
+		}
+		ends = out()
+		asked := 0
+		deps.Ask = func(ctx context.Context, by func(context.Context) error) error {
+			for {
+				if asked++; asked == 3 {
+					ends()
+				}
+				if err := by(ctx); !azure.Silent(err) {
+					return err
+				}
+			}
+		}
+		if _, err := azure.New(t.Context(), c, deps); err != nil || asked != 3 {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+		given.ClusterName = "another"
+		if _, err := azure.Discover(t.Context(), given, deps); err == nil || azure.Silent(err) {
+			t.Errorf("error %v counts as silence", err)
+		}
+	})
+}

@@ -30,8 +30,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 )
 
-// newCloud makes the cloud, as controller.Config.NewCloud.
-type newCloud = func(ctx context.Context, kube client.Client, mayWrite func() error) (controller.Cloud, error)
+// newCloud connects to the cloud, as controller.Config.Connect.
+type newCloud = func(ctx context.Context, start controller.Start) (controller.NewCloud, error)
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
 func newAzure(world cloudWorld) (newCloud, error) {
@@ -42,77 +42,98 @@ func newAzure(world cloudWorld) (newCloud, error) {
 	if c.ClusterCA, err = authority(world.cluster); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, kube client.Client, mayWrite func() error) (controller.Cloud, error) {
-		server, err := discovery.NewDiscoveryClientForConfig(world.cluster)
+	return func(ctx context.Context, start controller.Start) (controller.NewCloud, error) {
+		return connectAzure(ctx, c, world, start)
+	}, nil
+}
+
+// connectAzure learns what the managed cluster is, and reads what Azure sells.
+func connectAzure(ctx context.Context, c config.Config, world cloudWorld, start controller.Start) (controller.NewCloud, error) {
+	direct, err := client.New(world.cluster, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+	}
+	ask := func(ctx context.Context, by func(context.Context) error) error {
+		return start.Ask(ctx, azure.Silent, by)
+	}
+	deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile, MayWrite: start.MayWrite, Ask: ask}
+	given := c
+	err = ask(ctx, func(ctx context.Context) (err error) {
+		c, err = azure.Discover(ctx, given, deps)
+		return err
+	})
+	if err != nil {
+		return nil, unusable(err)
+	}
+	var keeper *bootstraptoken.Keeper
+	// AKS machines join with what AKS gives them.
+	if settings := world.tokens; settings.Mode != bootstraptoken.None && !c.StartsAKSMachines() {
+		settings.Given = c.BootstrapToken
+		numbers, err := ctrlmetrics.NewBootstrapToken(metrics.Registry)
 		if err != nil {
-			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+			return nil, err
 		}
-		direct, err := client.New(world.cluster, client.Options{})
+		if keeper, err = bootstraptoken.New(direct, clock.RealClock{}, settings, numbers); err != nil {
+			return nil, unusable(fmt.Errorf("KUBELET_BOOTSTRAP_TOKEN: %w", err))
+		}
+		deps.Token = keeper.Token
+	}
+	if c.DNSServiceIP == "" {
+		if c.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {
+			return nil, err
+		}
+	}
+	provider, err := azure.New(ctx, c, deps)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Azure: %w", err)
+	}
+	return func(kube client.Client) (controller.Cloud, error) {
+		return newPort(world, kube, direct, provider, keeper)
+	}, nil
+}
+
+// newPort makes the cloud of a provider, on the manager's cached client.
+func newPort(
+	world cloudWorld, kube, direct client.Client, provider *azure.Provider, keeper *bootstraptoken.Keeper,
+) (controller.Cloud, error) {
+	server, err := discovery.NewDiscoveryClientForConfig(world.cluster)
+	if err != nil {
+		return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+	}
+	cloudprovider.RegisterLabels()
+	port := cloudprovider.New(kube, server, provider)
+	port.ReadDirectly(direct)
+	if world.overlays {
+		port.ApplyNodeOverlays()
+	}
+	plain, err := kubernetes.NewForConfig(world.cluster)
+	if err != nil {
+		return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+	}
+	port.MaintenanceMap(func(ctx context.Context) (map[string]string, error) {
+		m, err := plain.CoreV1().ConfigMaps(maintenance.Namespace).Get(ctx, maintenance.ConfigMap, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
 		if err != nil {
-			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+			return nil, fmt.Errorf("read ConfigMap %s/%s: %w", maintenance.Namespace, maintenance.ConfigMap, err)
 		}
-		deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile, MayWrite: mayWrite}
-		c, err := azure.Discover(ctx, c, deps)
-		if err != nil {
-			return controller.Cloud{}, unusable(err)
-		}
-		var keeper *bootstraptoken.Keeper
-		// AKS machines join with what AKS gives them.
-		if settings := world.tokens; settings.Mode != bootstraptoken.None && !c.StartsAKSMachines() {
-			settings.Given = c.BootstrapToken
-			numbers, err := ctrlmetrics.NewBootstrapToken(metrics.Registry)
-			if err != nil {
-				return controller.Cloud{}, err
-			}
-			if keeper, err = bootstraptoken.New(direct, clock.RealClock{}, settings, numbers); err != nil {
-				return controller.Cloud{}, unusable(fmt.Errorf("KUBELET_BOOTSTRAP_TOKEN: %w", err))
-			}
-			deps.Token = keeper.Token
-		}
-		if c.DNSServiceIP == "" {
-			if c.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {
-				return controller.Cloud{}, err
-			}
-		}
-		provider, err := azure.New(ctx, c, deps)
-		if err != nil {
-			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
-		}
-		cloudprovider.RegisterLabels()
-		port := cloudprovider.New(kube, server, provider)
-		port.ReadDirectly(direct)
-		if world.overlays {
-			port.ApplyNodeOverlays()
-		}
-		plain, err := kubernetes.NewForConfig(world.cluster)
-		if err != nil {
-			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
-		}
-		port.MaintenanceMap(func(ctx context.Context) (map[string]string, error) {
-			m, err := plain.CoreV1().ConfigMaps(maintenance.Namespace).Get(ctx, maintenance.ConfigMap, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil, nil
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read ConfigMap %s/%s: %w", maintenance.Namespace, maintenance.ConfigMap, err)
-			}
-			return m.Data, nil
-		})
-		around, err := surroundings(world, provider, port)
-		if err != nil {
-			return controller.Cloud{}, err
-		}
-		return controller.Cloud{
-			Surroundings: around,
-			Paused:       paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
-			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchUnsold: port.WatchUnsold,
-			Boots:   boots(provider),
-			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Prices: provider.Supply().PriceMemory(),
-			Forget: forget(provider), Told: market(provider),
-			Maintenance: port.Maintenance,
-			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
-		}, nil
+		return m.Data, nil
+	})
+	around, err := surroundings(world, provider, port)
+	if err != nil {
+		return controller.Cloud{}, err
+	}
+	return controller.Cloud{
+		Surroundings: around,
+		Paused:       paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
+		Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
+		Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchUnsold: port.WatchUnsold,
+		Boots:   boots(provider),
+		InPlace: port.InPlace, Unavailable: provider.Unavailable(), Prices: provider.Supply().PriceMemory(),
+		Forget: forget(provider), Told: market(provider),
+		Maintenance: port.Maintenance,
+		Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 	}, nil
 }
 
@@ -159,8 +180,12 @@ func forget(provider *azure.Provider) func(context.Context, []string) int {
 	}
 }
 
-// unusable says what is wrong with the configuration, in one line.
+// unusable says what is wrong with the configuration, in one line, or that Azure does not
+// answer.
 func unusable(err error) error {
+	if azure.Silent(err) {
+		return fmt.Errorf("Azure does not answer, try again later: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 	return fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 

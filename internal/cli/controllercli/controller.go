@@ -266,7 +266,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	return c.run(ctx, controller.Config{
-		Options: c.options, REST: config, Logger: logr.FromSlogHandler(handler), Clock: clock.RealClock{}, NewCloud: factory,
+		Options: c.options, REST: config, Logger: logr.FromSlogHandler(handler), Clock: clock.RealClock{}, Connect: factory,
 		Patience: c.patience(), HeapGrowth: c.heapGrowth(),
 	})
 }

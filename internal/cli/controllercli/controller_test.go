@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -307,9 +306,9 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := func(ctx context.Context, cfg controller.Config) error {
-				cfg.NewCloud = func(context.Context, client.Client, func() error) (controller.Cloud, error) {
+				cfg.Connect = func(context.Context, controller.Start) (controller.NewCloud, error) {
 					t.Error("the cloud was connected")
-					return controller.Cloud{}, nil
+					return nil, nil
 				}
 				return controller.Run(ctx, cfg)
 			}
