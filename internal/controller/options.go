@@ -189,6 +189,9 @@ func (o *Options) Validate() error {
 	if o.ConsolidationBudget < 0 || o.ConsolidationBudget > time.Minute {
 		return fmt.Errorf("--consolidation-budget %s: allowed are 0s to 1m", o.ConsolidationBudget)
 	}
+	if o.MemoryLimit < -1 || o.MemoryLimit > 0 && o.MemoryLimit < leastMemory {
+		return fmt.Errorf("--memory-limit %d: allowed are -1 and 0 for none, and %d bytes (16Mi) or more", o.MemoryLimit, int64(leastMemory))
+	}
 	for _, n := range []struct {
 		flag  string
 		value int64
@@ -226,6 +229,10 @@ func (o *Options) Validate() error {
 	}
 	return o.metrics()
 }
+
+// leastMemory is a limit in bytes below which a number was meant in another unit: no controller
+// runs with so little.
+const leastMemory = 16 << 20
 
 // mostLedgerLabels bounds the ledger: each label has rows of its own.
 const mostLedgerLabels = 4
@@ -306,6 +313,14 @@ const longestLease = 10 * time.Minute
 func checkElection(o *Options) error {
 	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
 		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
+	}
+	if problems := validation.IsDNS1123Subdomain(o.LeaderElectionName); !o.DisableLeaderElection && len(problems) > 0 {
+		return fmt.Errorf("--leader-election-name %q: allowed are names of Leases, at most 253 small letters, digits, - and ., "+
+			"with a letter or digit at both ends and at each .", o.LeaderElectionName)
+	}
+	if problems := validation.IsDNS1123Label(o.LeaderElectionNamespace); o.LeaderElectionNamespace != "" && len(problems) > 0 {
+		return fmt.Errorf("--leader-election-namespace %q: allowed are names of namespaces, at most 63 small letters, digits and -, "+
+			"with a letter or digit at both ends", o.LeaderElectionNamespace)
 	}
 	e := o.Election
 	const lease, renew, retry = "--leader-election-lease-duration", "--leader-election-renew-deadline", "--leader-election-retry-period"

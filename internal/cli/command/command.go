@@ -122,29 +122,37 @@ func (r *remembering) Write(text []byte) (int, error) {
 
 // legible says of a flag's value what is allowed, where the library names a function of Go.
 func legible(err error) error {
+	must := MustBe(err)
+	if must == "" {
+		return err
+	}
+	var wrong *pflag.InvalidValueError
+	errors.As(err, &wrong)
+	return fmt.Errorf("--%s: got %q, must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
+}
+
+// MustBe is what a flag takes whose value was refused with an error, such as "a whole number";
+// empty where the error says so itself.
+func MustBe(err error) string {
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {
-		return err
+		return ""
 	}
-	var must string
 	switch wrong.GetFlag().Value.Type() {
 	case "uint64":
-		must = "a whole number of zero or more"
+		return "a whole number of zero or more"
 	case "int", "int64":
-		must = "a whole number"
+		return "a whole number"
 	case "float64":
-		must = "a number"
+		return "a number"
 	case "bool":
-		must = "true or false"
+		return "true or false"
 	case "duration":
-		if _, is := time.ParseDuration(wrong.GetValue()); is == nil { // and refused for another reason
-			return err
+		if _, is := time.ParseDuration(wrong.GetValue()); is != nil { // else it is refused for another reason
+			return "a duration such as 90s, 15m or 2h"
 		}
-		must = "a duration such as 90s, 15m or 2h"
-	default: // tells what it takes itself
-		return err
 	}
-	return fmt.Errorf("--%s: got %q, must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
+	return ""
 }
 
 // ShownAs makes a root command call itself by the words that start it, such as

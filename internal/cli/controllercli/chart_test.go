@@ -217,7 +217,9 @@ func TestChartRefusesWhatControllerRefuses(t *testing.T) {
 		"--unknown": "no setting", "now": "no flag", "--context=nowhere": "no setting",
 		"--leader-election-name=":                                       "empty is the default there",
 		"--metrics-cert-dir=/etc/nap/metrics":                           "the chart sets it from metrics.certificateSecret, which it checks",
+		"--metrics-secure --metrics-cert-dir=/nonexistent":              "the chart mounts a Secret there",
 		"--health-probe-bind-address=127.0.0.1:1 --health-probe-port=2": "the chart gives the address alone, and refuses another port",
+		"--scheduler-config={}x":                                        "docs/install.md says so",
 		`--scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`: "docs/install.md says so",
 	}
 	all := refusals()

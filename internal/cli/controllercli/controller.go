@@ -4,11 +4,13 @@ package controllercli
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/shadowkeeper"
+	"github.com/nodeautoprovision/nap/internal/document"
 	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
@@ -308,6 +311,9 @@ func applyEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {
+			if must := command.MustBe(err); must != "" {
+				err = fmt.Errorf("must be %s: %s", must, f.Usage)
+			}
 			failed = fmt.Errorf("environment variable %s=%q: %w", name, value, err)
 		}
 	})
@@ -343,6 +349,9 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	if o.HealthProbeBindAddress, err = bindAddress(fs, "health-probe", c.healthAddress, c.healthPort); err != nil {
 		return err
 	}
+	if err := checkCertificate(o); err != nil {
+		return err
+	}
 	if o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = ownNamespace()
 	}
@@ -356,10 +365,26 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	return o.Validate()
 }
 
+// checkCertificate refuses a folder without the certificate of the metrics, which would not be
+// served while all else works.
+func checkCertificate(o *controller.Options) error {
+	if !o.MetricsSecure || o.MetricsCertDir == "" {
+		return nil
+	}
+	_, err := tls.LoadX509KeyPair(filepath.Join(o.MetricsCertDir, "tls.crt"), filepath.Join(o.MetricsCertDir, "tls.key"))
+	if err != nil {
+		return fmt.Errorf("--metrics-cert-dir %q: must have tls.crt and tls.key, a certificate and its key as PEM: %w", o.MetricsCertDir, err)
+	}
+	return nil
+}
+
 // parseScheduler reads --scheduler-config. In nap the flag of the same name has a file.
 func parseScheduler(text string) (*karpoptions.SchedulerConfiguration, error) {
 	config, err := karpoptions.ParseSchedulerConfiguration(text)
-	if err == nil {
+	if err == nil { // that reads the first value alone
+		if _, err := document.One([]byte(text)); err != nil {
+			return nil, fmt.Errorf("--scheduler-config %q: %w", text, err)
+		}
 		return config, nil
 	}
 	var word string
