@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
@@ -82,6 +83,41 @@ func TestChartAsksForMetricsThatExist(t *testing.T) {
 	}
 	if asked < 35 || grouped < 20 {
 		t.Errorf("only %s were found", fmt.Sprint(asked, " metrics and ", grouped, " labels"))
+	}
+}
+
+// The alerts on counters count the first value of a series, too: a series is not there before its
+// first failure, and increase() counts from its first value on. A plan of many machines which all
+// fail at once would be no alert.
+func TestAlertsCountTheFirstFailures(t *testing.T) {
+	text, err := os.ReadFile("../../charts/nap/files/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	increase := regexp.MustCompile(`increase\((\w+)\[(\w+)\]\)`)
+	found := 0
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			for _, m := range increase.FindAllStringSubmatch(rule.Expr, -1) {
+				found++
+				counter, window := m[1], m[2]
+				want := fmt.Sprintf("(%[1]s unless last_over_time(%[1]s[1h] offset %[2]s) or increase(%[1]s[%[2]s])) > 2", counter, window)
+				if !strings.HasSuffix(rule.Expr, want) {
+					t.Errorf("%s: %s\ndoes not count the first value of a series: want %s", rule.Alert, rule.Expr, want)
+				}
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d alerts count failures, want two or more", found)
 	}
 }
 
