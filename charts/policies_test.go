@@ -51,9 +51,11 @@ const requestsLabel = "nap.azure.com/resource-requests"
 
 // policed is a cluster with the policies of the chart as values set them.
 type policed struct {
-	t      *testing.T
-	kube   kubernetes.Interface
-	pools  dynamic.NamespaceableResourceInterface
+	t     *testing.T
+	kube  kubernetes.Interface
+	pools dynamic.NamespaceableResourceInterface
+	// ofNap writes NodePools as the ServiceAccount of the chart.
+	ofNap  dynamic.NamespaceableResourceInterface
 	warned *warnings
 }
 
@@ -80,9 +82,12 @@ func newPoliced(t *testing.T, values ...string) *policed {
 	}
 	config, warned := rest.CopyConfig(l.Config()), &warnings{}
 	config.WarningHandlerWithContext = warned
+	own := rest.CopyConfig(config)
+	own.Impersonate.UserName = "system:serviceaccount:nap-system:nap"
+	pools := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 	return &policed{
 		t: t, kube: kubernetes.NewForConfigOrDie(config), warned: warned,
-		pools: dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}),
+		pools: dynamic.NewForConfigOrDie(config).Resource(pools), ofNap: dynamic.NewForConfigOrDie(own).Resource(pools),
 	}
 }
 
@@ -302,6 +307,10 @@ func (p *policed) nodePools() {
 	}
 	if got := pool("eastus-1", map[string]any{"cpu": "10"}); got != "" {
 		p.t.Errorf("a NodePool with limits in zone eastus-1: warned %q", got)
+	}
+	_, err := p.ofNap.Create(p.t.Context(), nodePool("eastus-1", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if got := p.warned.take(); err != nil || got != "" {
+		p.t.Errorf("nap was warned of a NodePool of its own: %q, %v", got, err)
 	}
 }
 
