@@ -35,6 +35,24 @@ func TestStartUpLogsAreAtDebugLevel(t *testing.T) {
 	}
 }
 
+// A replica without the lease does not claim as its own what another one has done.
+func TestResultsWithoutLeaseAreDoubted(t *testing.T) {
+	var lines []string
+	var held error
+	sink := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}).GetSink()
+	log := logr.New(doubtfulSink{sink, func() error { return held }}).WithName("disruption").WithValues("command", "c1")
+	log.Info("removed nodes", "evictions", 2)
+	held = errors.New("not held")
+	log.Info("removed nodes", "evictions", 2)
+	log.Info("launched nodeclaim")
+	log.Info("planned")
+	for i, doubted := range []bool{false, true, true, false} {
+		if got := strings.Contains(lines[i], `"doubt"="this replica does not hold the lease`); got != doubted || i < 2 && !strings.Contains(lines[i], `"evictions"=2`) {
+			t.Errorf("line %d: %s, doubted %t, want %t", i, lines[i], got, doubted)
+		}
+	}
+}
+
 // countingSink counts how often a logger with values is made of it.
 type countingSink struct {
 	logr.LogSink

@@ -148,19 +148,19 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	tuneMemory(cfg.HeapGrowth, cfg.Options.MemoryLimit)
+	var lease *leadership.Lease
+	if !cfg.Options.DisableLeaderElection {
+		lease = leadership.NewLease(cfg.Options.Election)
+	}
 	// Karpenter hides key/value pairs in its errors; this logger prints them.
 	failures := errorlog.New(cfg.Clock)
-	logger := serrors.NewLogger(logr.New(quietSink{failures.Sink(lateValues{LogSink: cfg.Logger.GetSink()})}))
+	logger := serrors.NewLogger(logr.New(doubtfulSink{quietSink{failures.Sink(lateValues{LogSink: cfg.Logger.GetSink()})}, lease.Held}))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
 
 	if err := metrics.RegisterClient(ctrlmetrics.Registry); err != nil {
 		return err
-	}
-	var lease *leadership.Lease
-	if !cfg.Options.DisableLeaderElection {
-		lease = leadership.NewLease(cfg.Options.Election)
 	}
 	newCloud, err := connect(ctx, cfg, logger, lease.Held)
 	if ctx.Err() != nil {
