@@ -162,12 +162,12 @@ func definitions(f *Facts) answer {
 }
 
 // definitionsFix is how the definitions come into the form of this nap. Those of a release are
-// left to Helm, which the API server would hold to own their fields; and roles are never part
-// of it, whose bindings would name another account than the installation's.
+// left to Helm, which owns their fields. Others are taken over, from all that have changed them. Roles
+// are never part of it: their bindings would name another account than the installation's.
 func definitionsFix(k *Kubernetes) string {
 	namespace, release, made := strings.Cut(k.DefinitionsRelease, "/")
 	if !made {
-		return "nap controller manifests --definitions | kubectl apply --server-side -f -"
+		return "nap controller manifests --definitions | kubectl apply --server-side --force-conflicts -f -"
 	}
 	return fmt.Sprintf("helm upgrade --install %s charts/nap-crd --namespace %s, or nap enable", release, namespace)
 }
