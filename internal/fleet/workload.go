@@ -16,9 +16,9 @@ type Workload struct {
 	UID, Namespace, Name string
 	// Pods is how many living pods it wants now.
 	Pods int
-	// Ahead is how many pods at most it creates before those that it has are ready; 0
-	// means any number.
-	Ahead int
+	// OneByOne workloads create a pod once all those before it are ready. How long that takes is
+	// not known: a machine that is bought for the next one may be given back before it comes.
+	OneByOne bool
 	WorkloadSet
 }
 
@@ -121,8 +121,8 @@ type announcement struct {
 // by its UID; for a set, all pods of its workloads that have begun, by its name.
 //
 // Nothing is announced for a workload with pods which have volume claims (these decide where
-// a pod may go, and do not exist yet), wait for gates, or are left to another scheduler;
-// nor what a ResourceQuota keeps back; nor for one that has created no pod for
+// a pod may go, and do not exist yet), wait for gates, or are left to another scheduler; nor
+// for one that creates its pods one by one; nor what a ResourceQuota keeps back; nor for one that has created no pod for
 // announceFor, since something keeps it from doing so; nor more than mostAhead pods of one and
 // mostAnnounced of all.
 func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
@@ -166,8 +166,8 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announcement {
 	var due []*announcement
 	for _, a := range of {
-		if a.missing = a.workload.Pods - a.living; a.workload.Ahead > 0 {
-			a.missing = min(a.missing, a.workload.Ahead)
+		if !a.workload.OneByOne {
+			a.missing = a.workload.Pods - a.living
 		}
 		due = append(due, a)
 	}

@@ -77,8 +77,8 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 		t.Error("a quota that says the same as before counts as a change of the cluster")
 	}
 	store.Remove(&Quota{Namespace: "default", Name: "q"})
-	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10, Ahead: 1})
-	step("they come one after the other", 1, 1)
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10, OneByOne: true})
+	step("they come one after the other", 0, 0)
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 1})
 	step("the owner is scaled back", 0, 0)
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10})

@@ -74,11 +74,15 @@ func (s *workloadSet) size() int {
 	return n
 }
 
-// each is how many pods a workload of the set wants at the beginning.
+// each is how many pods a workload of the set creates at the beginning.
 func (s *workloadSet) each() int {
 	n := 0
 	for _, w := range s.members {
-		n = max(n, w.Pods)
+		if w.OneByOne {
+			n = max(n, min(w.Pods, 1))
+		} else {
+			n = max(n, w.Pods)
+		}
 	}
 	return n
 }

@@ -50,9 +50,7 @@ func Workload(o client.Object) *fleet.Workload {
 		}
 	case *appsv1.StatefulSet:
 		w.Pods = replicas(o.Spec.Replicas)
-		if o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
-			w.Ahead = 1
-		}
+		w.OneByOne = o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	case *batchv1.Job:
 		w.Pods = parallel(o)
 	default:

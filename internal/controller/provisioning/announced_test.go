@@ -106,7 +106,7 @@ func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
 		{"a ReplicaSet that was refused a pod", "ReplicaSet", refused, nil, nil, 1},
 		{"a ReplicaSet that is scaled to nothing", "ReplicaSet", paused, nil, nil, 1},
 		{"a parallel StatefulSet", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 9},
-		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 2},
+		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 1},
 		{"a Job", "Job", job(func(*batchv1.Job) {}), nil, nil, 9},
 		{"a Job with few completions left", "Job", job(func(j *batchv1.Job) {
 			j.Spec.Completions, j.Status.Succeeded = &parallel, 6

@@ -99,9 +99,9 @@ func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
 	switch {
 	case have.Alive >= w.Pods:
 		return have.Open == 0 && observed(obj), false
-	case w.Ahead > 0 && have.Waiting > 0:
-		// One pod at a time: the next one comes only after this one runs.
-		return true, true
+	case w.OneByOne:
+		// The next pod comes once these are ready, and is not planned before.
+		return have.Open == 0, false
 	}
 	return have.Patterns > 0 && c.Announces != nil && c.Announces(o.Namespace), true
 }

@@ -2,6 +2,7 @@ package purchasebackoff
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -58,6 +59,18 @@ func (p *Purchases) speaks(of *purchase, s *fleet.Snapshot) bool {
 		speaks = speaks || p.machineSpeaks(name, b, s)
 	}
 	return speaks
+}
+
+// premature reports whether a purchase says nothing about the pods that wait: these have come
+// after it, and all its machines have gone to disruption commands. It was made for pods which did
+// not exist yet, and its machines were given back before these came.
+func (of *purchase) premature(waiting []*fleet.Pod) bool {
+	for _, b := range of.claims {
+		if !b.gone || !b.disrupted {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(waiting, func(p *fleet.Pod) bool { return !p.Created.After(of.made) })
 }
 
 // machineSpeaks reports whether what became of a claim says anything about its workload. It does

@@ -120,6 +120,7 @@ func (b *bought) observe(c *fleet.Claim, node *fleet.Node, now time.Time) {
 		}
 	}
 	if leaves {
+		b.disrupted = b.disrupted || c.Command != nil
 		b.end(now)
 		return
 	}

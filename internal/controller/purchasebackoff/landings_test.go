@@ -293,3 +293,43 @@ func TestClaimOfDeletedNodePoolIsNoFailure(t *testing.T) {
 		})
 	}
 }
+
+// A machine that was bought for pods which do not exist yet is given back since these do not come.
+func TestMachineGivenBackBeforeItsPodsCameIsNoFailure(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// waited is whether the pod was there when the machine was bought.
+		waited bool
+		// byHand is whether the claim was deleted, not disrupted.
+		byHand   bool
+		failures int
+	}{
+		{"pods that came later", false, false, 0},
+		{"pods that waited for it", true, false, 1},
+		{"a machine that others have deleted", false, true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.pod.Created = time.Now()
+				claim := s.ready(s.buy("one"))
+				s.look()
+				time.Sleep(lookedWithin / 2)
+				if !c.waited {
+					s.pod.Created = time.Now()
+				}
+				s.become(claim, func(claim *fleet.Claim) {
+					claim.Leaving = true
+					if !c.byHand {
+						claim.Command = &fleet.Command{ID: "abc", Reason: "Empty"}
+					}
+				})
+				s.wait()
+				s.want("the machine is given back", c.failures)
+			})
+		})
+	}
+}
+
+// look looks as the loop does where no pod waits.
+func (s *stage) look() { s.purchases.Land(s.store.Snapshot) }

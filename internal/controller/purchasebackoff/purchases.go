@@ -96,8 +96,9 @@ type bought struct {
 	// unbootable is whether the machine has said that it cannot become a node, troubled
 	// whether the cloud has said why there is no machine.
 	unbootable, troubled bool
-	// orphaned is whether its NodePool is gone or about to go.
-	orphaned bool
+	// orphaned is whether its NodePool is gone or about to go, disrupted whether a disruption
+	// command has ended it.
+	orphaned, disrupted bool
 	// ready is since when the node can run pods, zero before.
 	ready time.Time
 	// looked is when the node was last seen with the claim and able to run pods, zero before.
@@ -274,7 +275,7 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 		return nil
 	}
 	of.decided = true
-	if of.again && !launched || !p.speaks(of, v.Snapshot) && p.forgiven.forgive(key.workload, of.made) {
+	if of.again && !launched || (!p.speaks(of, v.Snapshot) || of.premature(waiting)) && p.forgiven.forgive(key.workload, of.made) {
 		return nil
 	}
 	why, used := p.why(of, v, waiting[0])
