@@ -19,6 +19,11 @@ type Workload struct {
 	// OneByOne workloads create a pod once all those before it are ready. How long that takes is
 	// not known: a machine that is bought for the next one may be given back before it comes.
 	OneByOne bool
+	// Silent workloads do not say when they are refused a pod.
+	Silent bool
+	// Since is when it began to create the pods that it wants now: when it was made or started,
+	// or was seen to want more.
+	Since time.Time
 	WorkloadSet
 }
 
@@ -35,8 +40,12 @@ func (w *Workload) put(t *tables) bool {
 	if w.Pods <= 0 && w.Set == "" {
 		return w.drop(t)
 	}
-	if old := t.workloads.rows[w.UID]; old != nil && *old == *w {
-		return false
+	if old := t.workloads.rows[w.UID]; old != nil && old.Since.Equal(w.Since) {
+		before := *old
+		before.Since = w.Since // there is more than one way to write a time
+		if before == *w {
+			return false
+		}
 	}
 	t.workloads.put(w.UID, w)
 	return true
@@ -88,10 +97,6 @@ func (s *Store) Announces(namespace string) bool {
 	return true
 }
 
-// announceFor is how long after a workload created its last pod the others are expected.
-// It is also how long a node is held for pods that were expected and do not come.
-const announceFor = 30 * time.Second
-
 // mostAhead is how many pods of one workload are announced at a time, and mostAnnounced how many
 // of all. Controllers create a few hundred pods in a second at most, and the next are announced
 // as they come: a number of replicas that was mistyped is neither bought for at once nor kept in
@@ -111,6 +116,10 @@ type announcement struct {
 	newest *Pod
 	// gated is whether some of its pods wait for a gate.
 	gated bool
+	// since is for a set: when the newest of its workloads began to create pods.
+	since time.Time
+	// inSet is how many pods the workloads of the set have, or of the workload's set.
+	inSet int
 	// missing is how many pods are still to come; dueOf sets it.
 	missing int
 }
@@ -122,8 +131,8 @@ type announcement struct {
 //
 // Nothing is announced for a workload with pods which have volume claims (these decide where
 // a pod may go, and do not exist yet), wait for gates, or are left to another scheduler; nor
-// for one that creates its pods one by one; nor what a ResourceQuota keeps back; nor for one that has created no pod for
-// announceFor, since something keeps it from doing so; nor more than mostAhead pods of one and
+// for one that creates its pods one by one; nor what a ResourceQuota keeps back; nor for one that
+// is not creating pods, since something keeps it from doing so; nor more than mostAhead pods of one and
 // mostAnnounced of all.
 func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
 	if len(s.coming.workloads) == 0 {
@@ -165,14 +174,22 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 // what is known of the pods of each workload.
 func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announcement {
 	var due []*announcement
+	inSet := map[string]int{}
 	for _, a := range of {
+		inSet[a.workload.Set] += a.living
+	}
+	for _, a := range of {
+		if a.workload.Set != "" {
+			a.inSet = inSet[a.workload.Set]
+		}
 		if !a.workload.OneByOne {
 			a.missing = a.workload.Pods - a.living
 		}
 		due = append(due, a)
 	}
 	due = append(due, s.dueOfSets(of, now)...)
-	return slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || !a.serves(now) })
+	due = slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || !a.serves(now) })
+	return s.creating(due, now)
 }
 
 // serves reports whether the pods that are known show what those to come are like, and

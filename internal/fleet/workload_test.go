@@ -16,7 +16,7 @@ func TestAnnouncedPodsAreBounded(t *testing.T) {
 	spec.SetKey()
 	for i := range mostAnnounced/mostAhead + 2 {
 		uid := fmt.Sprintf("rs-%02d", i)
-		store.Put(&Workload{UID: uid, Namespace: "default", Name: uid, Pods: 1_000_000})
+		store.Put(&Workload{UID: uid, Namespace: "default", Name: uid, Pods: 1_000_000, Since: now})
 		store.Put(&Pod{
 			Ref: model.PodRef{Namespace: "default", Name: uid + "-a"}, UID: uid + "-a", Spec: spec, Labels: labels,
 			OwnerUID: uid, Pattern: true, Created: now,
@@ -57,7 +57,7 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 			}
 		}
 	}
-	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10})
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10})
 	step("no pod shows what they are like", 0, 0)
 	pod("a", time.Second, func(p *Pod) { p.Node = "node" })
 	step("the first pod is there", 9, 1)
@@ -77,11 +77,11 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 		t.Error("a quota that says the same as before counts as a change of the cluster")
 	}
 	store.Remove(&Quota{Namespace: "default", Name: "q"})
-	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10, OneByOne: true})
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10, OneByOne: true})
 	step("they come one after the other", 0, 0)
-	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 1})
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 1})
 	step("the owner is scaled back", 0, 0)
-	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10})
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10})
 	pod("c", 0, func(p *Pod) { p.Gated = true })
 	step("some of them wait for a gate", 0, 0)
 	store.Remove(&Pod{Ref: model.PodRef{Namespace: "default", Name: "c"}})

@@ -103,10 +103,14 @@ func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*anno
 			if known != nil || w.Pods == 0 {
 				begun++
 			}
+			if w.Since.After(a.since) {
+				a.since = w.Since
+			}
 			if known == nil {
 				continue
 			}
 			a.gated = a.gated || known.gated
+			a.inSet += known.living
 			if newerPod(known.newest, a.newest) {
 				a.namespace, a.newest = w.Namespace, known.newest
 			}

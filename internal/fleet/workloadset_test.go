@@ -57,22 +57,24 @@ func TestJobsOfJobSetAreAnnouncedBeforeTheyExist(t *testing.T) {
 	const set = "JobSet/default/train/workers"
 	w := newSetWorld(t)
 	job := func(name string, pods int) {
-		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: pods, WorkloadSet: WorkloadSet{Set: set, Siblings: 4}})
+		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: pods, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Set: set, Siblings: 4}})
 	}
 	job("job-0", 3)
 	w.want("no pod shows what they are like", 0, 0, set)
 	w.pod("job-0", 0, 0)
-	w.want("the first pod is there", 2+9, 9, set)
+	w.want("one pod does not show that there may be more", 0, 0, set)
+	w.pod("job-0", 1, 0)
+	w.want("two pods are there", 1+9, 9, set)
 	job("job-1", 3)
-	w.want("a Job without pods is still announced by its set", 2+9, 9, set)
+	w.want("a Job without pods is still announced by its set", 1+9, 9, set)
 	w.pod("job-1", 0, 0)
-	w.want("it announces its own pods once it has one", 2+2+6, 6, set)
+	w.want("it announces its own pods once it has one", 1+2+6, 6, set)
 	job("job-2", 0)
-	w.want("a Job that has ended wants no more", 2+2+3, 3, set)
+	w.want("a Job that has ended wants no more", 1+2+3, 3, set)
 	w.store.Remove(&Workload{UID: "job-2"})
-	w.want("a Job that is gone comes again", 2+2+6, 6, set)
+	w.want("a Job that is gone comes again", 1+2+6, 6, set)
 	w.store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 7}}})
-	w.want("a quota bounds all of them together", 5, 1, set)
+	w.want("a quota bounds all of them together", 4, 1, set)
 	w.store.Remove(&Quota{Namespace: "default", Name: "q"})
 	w.now = w.now.Add(announceFor + time.Second)
 	w.want("none has come for long", 0, 0, set)
@@ -81,19 +83,21 @@ func TestJobsOfJobSetAreAnnouncedBeforeTheyExist(t *testing.T) {
 func TestWorkersOfLeadersAreAnnounced(t *testing.T) {
 	const set = "LeaderWorkerSet/default/serve"
 	w := newSetWorld(t)
-	w.store.Put(&Workload{UID: "serve", Namespace: "default", Name: "serve", Pods: 4, WorkloadSet: WorkloadSet{Leads: set}})
+	w.store.Put(&Workload{UID: "serve", Namespace: "default", Name: "serve", Pods: 4, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Leads: set}})
 	workers := func(name string) {
-		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: 2, WorkloadSet: WorkloadSet{Set: set}})
+		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: 2, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Set: set}})
 	}
 	w.pod("serve", 0, 0)
-	w.want("leaders alone do not show what workers are like", 3, 0, set)
+	w.pod("serve", 1, 0)
+	w.want("leaders alone do not show what workers are like", 2, 0, set)
 	workers("serve-0")
 	w.pod("serve-0", 1, 0)
-	w.want("the first worker is there", 3+1+6, 6, set)
-	w.pod("serve", 1, 0)
-	w.want("a leader that has just come gets its workers in a moment", 2+1+6, 6, set)
+	w.want("one worker does not show that there may be more", 2, 0, set)
+	w.pod("serve-0", 2, 0)
+	w.want("the first workers are there", 2+6, 6, set)
 	w.pod("serve", 1, followWithin+time.Second)
-	w.want("one that has none after a while is waited for", 2+1+4, 4, set)
+	w.pod("serve", 2, 0)
+	w.want("a leader that has none after a while is waited for", 1+4, 4, set)
 }
 
 func TestRulesOnOwnLabelsAreNoPattern(t *testing.T) {

@@ -53,12 +53,13 @@ type Mirror struct {
 	// admitting is what admission will do to the pods of DaemonSets; mu guards it.
 	admitting *admission
 	devices   *devices.Reader
+	growth    *growth
 }
 
 // NewMirror returns a mirror that writes to the store.
 func NewMirror(store *fleet.Store, settings Settings) *Mirror {
 	m := &Mirror{
-		store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission(), devices: devices.NewReader(),
+		store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission(), devices: devices.NewReader(), growth: newGrowth(),
 	}
 	if !settings.IgnoreClaims {
 		store.PlanDevices(m.devices.OfGPU)
@@ -102,6 +103,9 @@ func (m *Mirror) Apply(o client.Object) bool {
 	if p, ok := o.(*v1.NodePool); ok && m.settings.Manages != nil && !m.settings.Manages(p) {
 		m.store.Remove(r)
 		return true
+	}
+	if w, is := r.(*fleet.Workload); is {
+		m.growth.date(w)
 	}
 	m.store.Put(r)
 	return true
@@ -158,7 +162,11 @@ func (m *Mirror) Delete(o client.Object) {
 		m.store.Remove(&fleet.Daemon{Namespace: o.Namespace, Name: o.Name})
 		return
 	}
-	if r := m.record(o); r != nil {
+	r := m.record(o)
+	if w, is := r.(*fleet.Workload); is {
+		m.growth.forget(w)
+	}
+	if r != nil {
 		m.store.Remove(r)
 	}
 }

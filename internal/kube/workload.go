@@ -30,9 +30,11 @@ func announcing(o client.Object) fleet.Record {
 // Workload converts an owner that creates pods by itself: a ReplicaSet, a
 // ReplicationController, a StatefulSet or a Job. It returns nil for any other object. An
 // owner that is being deleted, is suspended, or was refused a pod wants no more than it
-// has.
+// has. When it was scaled up an owner does not say.
 func Workload(o client.Object) *fleet.Workload {
-	w := &fleet.Workload{UID: string(o.GetUID()), Namespace: o.GetNamespace(), Name: o.GetName()}
+	w := &fleet.Workload{
+		UID: string(o.GetUID()), Namespace: o.GetNamespace(), Name: o.GetName(), Since: o.GetCreationTimestamp().Time,
+	}
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
 		w.Pods = replicas(o.Spec.Replicas)
@@ -50,9 +52,13 @@ func Workload(o client.Object) *fleet.Workload {
 		}
 	case *appsv1.StatefulSet:
 		w.Pods = replicas(o.Spec.Replicas)
+		w.Silent = true
 		w.OneByOne = o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	case *batchv1.Job:
-		w.Pods = parallel(o)
+		w.Pods, w.Silent = parallel(o), true
+		if started := o.Status.StartTime; started != nil && started.After(w.Since) {
+			w.Since = started.Time // it was suspended until then
+		}
 	default:
 		return nil
 	}

@@ -29,32 +29,33 @@ func TestWorkloadsWantPods(t *testing.T) {
 		name string
 		o    client.Object
 		pods int
-		one  bool
+		// silent and one are as in fleet.Workload.
+		silent, one bool
 	}{
-		{"a ReplicaSet", &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &five}}, 5, false},
-		{"a ReplicaSet that says nothing", &appsv1.ReplicaSet{ObjectMeta: meta}, 1, false},
-		{"a ReplicaSet that goes", &appsv1.ReplicaSet{ObjectMeta: leaving, Spec: appsv1.ReplicaSetSpec{Replicas: &five}}, 0, false},
+		{"a ReplicaSet", &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &five}}, 5, false, false},
+		{"a ReplicaSet that says nothing", &appsv1.ReplicaSet{ObjectMeta: meta}, 1, false, false},
+		{"a ReplicaSet that goes", &appsv1.ReplicaSet{ObjectMeta: leaving, Spec: appsv1.ReplicaSetSpec{Replicas: &five}}, 0, false, false},
 		{"a ReplicaSet that was refused a pod", &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &five},
 			Status: appsv1.ReplicaSetStatus{Replicas: 2, Conditions: []appsv1.ReplicaSetCondition{
-				{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}}}, 2, false},
+				{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}}}, 2, false, false},
 		{"a ReplicationController that was refused a pod", &corev1.ReplicationController{ObjectMeta: meta,
 			Spec: corev1.ReplicationControllerSpec{Replicas: &five},
 			Status: corev1.ReplicationControllerStatus{Replicas: 3, Conditions: []corev1.ReplicationControllerCondition{
-				{Type: corev1.ReplicationControllerReplicaFailure, Status: corev1.ConditionTrue}}}}, 3, false},
-		{"an ordered StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &five}}, 5, true},
+				{Type: corev1.ReplicationControllerReplicaFailure, Status: corev1.ConditionTrue}}}}, 3, false, false},
+		{"an ordered StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &five}}, 5, true, true},
 		{"a parallel StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta,
-			Spec: appsv1.StatefulSetSpec{Replicas: &five, PodManagementPolicy: appsv1.ParallelPodManagement}}, 5, false},
-		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, false},
+			Spec: appsv1.StatefulSetSpec{Replicas: &five, PodManagementPolicy: appsv1.ParallelPodManagement}}, 5, true, false},
+		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, true, false},
 		{"a Job with two pods to go", &batchv1.Job{ObjectMeta: meta,
-			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, false},
+			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, true, false},
 		{"a Job whose queue is empty", &batchv1.Job{ObjectMeta: meta,
-			Spec: batchv1.JobSpec{Parallelism: &five}, Status: batchv1.JobStatus{Succeeded: 1, Active: 2}}, 0, false},
-		{"a Job that failed", ended(batchv1.JobFailed), 0, false},
-		{"a Job that is about to fail", ended(batchv1.JobFailureTarget), 0, false},
-		{"a Job that is complete", ended(batchv1.JobComplete), 0, false},
+			Spec: batchv1.JobSpec{Parallelism: &five}, Status: batchv1.JobStatus{Succeeded: 1, Active: 2}}, 0, true, false},
+		{"a Job that failed", ended(batchv1.JobFailed), 0, true, false},
+		{"a Job that is about to fail", ended(batchv1.JobFailureTarget), 0, true, false},
+		{"a Job that is complete", ended(batchv1.JobComplete), 0, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			want := &fleet.Workload{UID: "1", Namespace: "default", Name: "web", Pods: c.pods, OneByOne: c.one}
+			want := &fleet.Workload{UID: "1", Namespace: "default", Name: "web", Pods: c.pods, Silent: c.silent, OneByOne: c.one}
 			if diff := cmp.Diff(want, Workload(c.o)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -19,9 +19,11 @@ import (
 // replicaSet wants so many pods.
 func replicaSet(name string, pods int32) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1},
-		Spec:       appsv1.ReplicaSetSpec{Replicas: &pods},
-		Status:     appsv1.ReplicaSetStatus{ObservedGeneration: 1},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1, CreationTimestamp: metav1.Now(),
+		},
+		Spec:   appsv1.ReplicaSetSpec{Replicas: &pods},
+		Status: appsv1.ReplicaSetStatus{ObservedGeneration: 1},
 	}
 }
 
@@ -87,6 +89,8 @@ func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse(hard)}},
 		}
 	}
+	old := replicaSet("web", 9)
+	old.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 	paused := replicaSet("web", 9)
 	paused.Spec.Replicas = &no
 	for _, c := range []struct {
@@ -95,43 +99,49 @@ func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
 		owner  client.Object
 		more   client.Object
 		change func(*corev1.Pod)
-		// cores is what is bought when the first pod is there, and nothing said about it.
-		cores int
+		// pods is how many pods are there, and nothing said about them; cores is what is bought.
+		pods, cores int
 	}{
-		{"a ReplicaSet", "ReplicaSet", replicaSet("web", 9), nil, nil, 9},
-		{"a ReplicaSet in a namespace with another's quota", "ReplicaSet", replicaSet("web", 9), quota("services", "5"), nil, 9},
-		{"a ReplicaSet that a quota of pods keeps back", "ReplicaSet", replicaSet("web", 9), quota("pods", "4"), nil, 4},
-		{"a ReplicaSet that a quota of requests keeps back", "ReplicaSet", replicaSet("web", 9), quota("requests.cpu", "5500m"), nil, 5},
-		{"a ReplicaSet under a quota of limits", "ReplicaSet", replicaSet("web", 9), quota("limits.cpu", "100"), nil, 1},
-		{"a ReplicaSet that was refused a pod", "ReplicaSet", refused, nil, nil, 1},
-		{"a ReplicaSet that is scaled to nothing", "ReplicaSet", paused, nil, nil, 1},
-		{"a parallel StatefulSet", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 9},
-		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 1},
-		{"a Job", "Job", job(func(*batchv1.Job) {}), nil, nil, 9},
+		{"a ReplicaSet", "ReplicaSet", replicaSet("web", 9), nil, nil, 1, 9},
+		{"a ReplicaSet in a namespace with another's quota", "ReplicaSet", replicaSet("web", 9), quota("services", "5"), nil, 1, 9},
+		{"a ReplicaSet that a quota of pods keeps back", "ReplicaSet", replicaSet("web", 9), quota("pods", "4"), nil, 1, 4},
+		{"a ReplicaSet that a quota of requests keeps back", "ReplicaSet", replicaSet("web", 9), quota("requests.cpu", "5500m"), nil, 1, 5},
+		{"a ReplicaSet under a quota of limits", "ReplicaSet", replicaSet("web", 9), quota("limits.cpu", "100"), nil, 1, 1},
+		{"a ReplicaSet that was refused a pod", "ReplicaSet", refused, nil, nil, 1, 1},
+		{"a ReplicaSet that is scaled to nothing", "ReplicaSet", paused, nil, nil, 1, 1},
+		{"a parallel StatefulSet", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 2, 9},
+		{"a parallel StatefulSet that may be refused its second pod", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 1, 1},
+		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 1, 1},
+		{"a Job", "Job", job(func(*batchv1.Job) {}), nil, nil, 2, 9},
+		{"a Job that may be refused its second pod", "Job", job(func(*batchv1.Job) {}), nil, nil, 1, 1},
+		{"a Job whose second pod is three seconds late", "Job", job(func(*batchv1.Job) {}), nil, func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(time.Now().Add(-4 * time.Second))
+		}, 2, 2},
 		{"a Job with few completions left", "Job", job(func(j *batchv1.Job) {
 			j.Spec.Completions, j.Status.Succeeded = &parallel, 6
-		}), nil, nil, 3},
-		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), nil, nil, 1},
-		{"an owner that is not known here", "Workflow", replicaSet("other", 9), nil, nil, 1},
-		{"pods of another scheduler", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }, 0},
+		}), nil, nil, 2, 3},
+		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), nil, nil, 1, 1},
+		{"an owner that is not known here", "Workflow", replicaSet("other", 9), nil, nil, 1, 1},
+		{"pods of another scheduler", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }, 1, 0},
 		{"pods with a gate", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "later"}}
-		}, 0},
-		{"a pod that has a nominated node", "ReplicaSet", replicaSet("web", 1), nil, func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, 0},
+		}, 1, 0},
+		{"a pod that has a nominated node", "ReplicaSet", replicaSet("web", 1), nil, func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, 1, 0},
 		{"pods with volumes", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 			}}}
-		}, 0},
+		}, 1, 0},
 		{"an owner whose last pod is long ago", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
 			p.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
-		}, 1},
+		}, 1, 1},
+		{"an owner that was made long ago and replaces a pod", "ReplicaSet", old, nil, nil, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.change == nil {
 				c.change = func(*corev1.Pod) {}
 			}
-			w := newWorld(t, objects(nodePool(), podsOf(c.kind, c.owner, 0, 1, c.change))...)
+			w := newWorld(t, objects(nodePool(), podsOf(c.kind, c.owner, 0, c.pods, c.change))...)
 			if c.kind != "Workflow" {
 				w.create(c.owner)
 			}
@@ -417,7 +427,7 @@ func jobOfSet(number, of, pods int32) *batchv1.Job {
 func TestJobsOfJobSetAreBoughtForAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := jobOfSet(0, 3, 4)
-		w := newWorld(t, objects(nodePool(), podsOf("Job", first, 0, 1))...)
+		w := newWorld(t, objects(nodePool(), podsOf("Job", first, 0, 2))...)
 		w.create(first)
 		w.sync()
 		w.plan()
@@ -432,7 +442,7 @@ func TestJobsOfJobSetAreBoughtForAtOnce(t *testing.T) {
 		w.sync()
 		w.plan()
 		w.wantClaims(bought)
-		w.create(podsOf("Job", first, 1, 3, unschedulable)...)
+		w.create(podsOf("Job", first, 2, 2, unschedulable)...)
 		w.create(podsOf("Job", second, 0, 4, unschedulable)...)
 		w.create(podsOf("Job", third, 0, 2, unschedulable)...)
 		w.sync()
@@ -449,7 +459,9 @@ func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := jobOfSet(0, 2, 4), jobOfSet(1, 2, 4)
 		pods := NewExpectedPods(clock.RealClock{}, time.Second)
-		pods.Observe(podsOf("Job", first, 0, 1)[0].(*corev1.Pod))
+		for _, pod := range podsOf("Job", first, 0, 2) {
+			pods.Observe(pod.(*corev1.Pod))
+		}
 		starting := newStartingOwners(clock.RealClock{}, pods)
 		starting.observe(first)
 		starting.observe(second)
@@ -467,6 +479,33 @@ func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
 		starting.forget(second)
 		if len(starting.sets.members)+len(starting.sets.of)+len(starting.since) != 0 {
 			t.Errorf("what is gone is kept: %v, %v, %v", starting.sets.members, starting.sets.of, starting.since)
+		}
+	})
+}
+
+// An owner that is kept from creating more pods replaces one that it has lost.
+func TestReplacedPodsAnnounceNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rs := replicaSet("web", 9)
+		w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 2, func(p *corev1.Pod) { p.Spec.NodeName = "node" }))...)
+		w.create(rs)
+		time.Sleep(time.Minute)
+		w.create(podsOf("ReplicaSet", rs, 2, 1)...)
+		w.sync()
+		w.plan()
+		if got := w.cores(); got != 1 {
+			t.Errorf("machines for %d cores were bought, want 1 for the pod that is there", got)
+		}
+		// It is scaled up, and creates the first of its new pods.
+		time.Sleep(time.Minute)
+		more := int32(12)
+		w.update(client.ObjectKeyFromObject(rs), rs, func() { rs.Spec.Replicas = &more })
+		w.sync()
+		w.create(podsOf("ReplicaSet", rs, 3, 1)...)
+		w.sync()
+		w.plan()
+		if got := w.cores(); got != 10 {
+			t.Errorf("machines for %d cores were bought, want 10 for all that it lacks once it is scaled up", got)
 		}
 	})
 }

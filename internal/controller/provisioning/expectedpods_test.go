@@ -62,6 +62,8 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 		{"a parallel StatefulSet with all its pods", "StatefulSet", set(appsv1.ParallelPodManagement), 3, 0, 0, true, true},
 		{"a Job at its parallelism", "Job", job(func(*batchv1.Job) {}), 3, 0, 0, true, true},
 		{"a Job below its parallelism", "Job", job(func(*batchv1.Job) {}), 2, 0, 0, true, false},
+		{"a Job that may be refused its second pod", "Job", job(func(*batchv1.Job) {}), 0, 0, 1, false, false},
+		{"a Job with two pods that are like those to come", "Job", job(func(*batchv1.Job) {}), 0, 0, 2, false, true},
 		{"a Job near its end", "Job", job(func(j *batchv1.Job) { j.Status.Succeeded = 4 }), 1, 0, 0, true, true},
 		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), 1, 0, 0, true, true},
 		{"an owner of a kind that is not known here", "Workflow", nil, 1, 0, 0, false, false},

@@ -103,7 +103,11 @@ func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
 		// The next pod comes once these are ready, and is not planned before.
 		return have.Open == 0, false
 	}
-	return have.Patterns > 0 && c.Announces != nil && c.Announces(o.Namespace), true
+	shown := have.Patterns > 0
+	if w.Silent {
+		shown = have.Patterns > 1 // one pod does not show that it may have more
+	}
+	return shown && c.Announces != nil && c.Announces(o.Namespace), true
 }
 
 // objectOf returns an empty object of the kind of an owner, or nil for kinds that are
@@ -153,8 +157,8 @@ func observed(o client.Object) bool {
 const startsWithin = time.Second
 
 // startingOwners are the owners that want pods and have none yet. A plan that waits for
-// their first pods is one plan for all. An owner is not waited for where another workload
-// of its set has a pod, after which those of this one are planned, too. It is safe for
+// their first pods is one plan for all. An owner is not waited for where workloads of
+// its set have two pods, after which those of this one are planned, too. It is safe for
 // concurrent use.
 type startingOwners struct {
 	clock clock.Clock
@@ -219,13 +223,12 @@ func (s *startingOwners) any() bool {
 	return starting
 }
 
-// shown reports whether another owner of the set has a pod after which this one's are
-// planned. The caller holds the lock.
+// shown reports whether owners of the set have pods after which this one's are planned. The
+// caller holds the lock.
 func (s *startingOwners) shown(owner Owner) bool {
+	patterns := 0
 	for other := range s.sets.beside(owner) {
-		if s.pods.Of(other).Patterns > 0 {
-			return true
-		}
+		patterns += s.pods.Of(other).Patterns
 	}
-	return false
+	return patterns > 1
 }
