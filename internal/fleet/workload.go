@@ -240,7 +240,11 @@ type Shortage struct {
 // Pods is for how many pods there is room.
 func (s *Shortage) Pods() int { return int(max(s.Left, 0) / s.Each) }
 
-// newQuotaRoom charges the quotas for the pods that live.
+// CountPods is the limit of a quota on pods that are there, those too which have ended. These
+// count against no other limit.
+const CountPods = "count/pods"
+
+// newQuotaRoom charges the quotas for the pods that live, and for those that are there.
 func newQuotaRoom(s *Snapshot) QuotaRoom {
 	room := QuotaRoom{}
 	for _, q := range s.coming.quotas {
@@ -250,9 +254,11 @@ func newQuotaRoom(s *Snapshot) QuotaRoom {
 		return room
 	}
 	for _, p := range s.pods {
-		if !p.Terminal {
-			room.Use(p.Ref.Namespace, chargeOf(p), 1)
+		one := chargeOf(p)
+		if p.Terminal {
+			one = chargeOfEnded
 		}
+		room.Use(p.Ref.Namespace, one, 1)
 	}
 	return room
 }
@@ -310,10 +316,18 @@ func chargeOf(p *Pod) Charge {
 	return func(_ *Quota, resource string) int64 { return p.Spec.Requests.quota(resource) }
 }
 
+// chargeOfEnded is what a pod that has ended counts.
+func chargeOfEnded(_ *Quota, resource string) int64 {
+	if resource == CountPods {
+		return 1
+	}
+	return 0
+}
+
 // quota is what a pod with these requests counts against a limit: every pod is one of
 // the resource pods, whatever it asks for.
 func (a *Amounts) quota(name string) int64 {
-	if name == "pods" {
+	if name == "pods" || name == CountPods {
 		return 1
 	}
 	return a.Get(name)

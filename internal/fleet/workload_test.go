@@ -71,6 +71,9 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	step("a quota leaves room for three", 3, 1)
 	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
 	step("a quota leaves room for one", 1, 1)
+	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{CountPods, 5}}})
+	step("a quota of objects counts the pod that has ended, too", 3, 1)
+	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
 	revision := store.Revision()
 	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
 	if store.Revision() != revision {

@@ -87,14 +87,15 @@ func (q *Quotas) open(pods podNames, replaced map[client.Object]bool, byDefault 
 		q.room.Add(counted)
 	}
 	use := func(pod *corev1.Pod, n int, toldOf bool) {
-		if len(q.room[pod.Namespace]) == 0 || !isThere(pod) || hasGone(pod) {
+		ended := podEnded(pod)
+		if len(q.room[pod.Namespace]) == 0 || !isThere(pod) || hasGone(pod) && !ended {
 			return
 		}
 		pod = pod.DeepCopy()
 		requestLimits(&pod.Spec)
 		one := q.charge(pod)
 		q.room.Use(pod.Namespace, func(of *fleet.Quota, resource string) int64 {
-			if _, known := told[q.source(of)][resource]; known != toldOf {
+			if _, known := told[q.source(of)][resource]; known != toldOf || ended && resource != fleet.CountPods {
 				return 0
 			}
 			return one(of, resource)
@@ -218,7 +219,7 @@ func (q *Quotas) charge(pod *corev1.Pod) fleet.Charge {
 		if !q.inScopes(q.source(of), pod) {
 			return 0
 		}
-		if name == string(corev1.ResourcePods) {
+		if name == string(corev1.ResourcePods) || name == fleet.CountPods {
 			return 1
 		}
 		if bare, limited := strings.CutPrefix(name, limitsPrefix); limited {

@@ -60,6 +60,10 @@ func TestQuotasHoldBackPodsThatDoNotExist(t *testing.T) {
 				"and each pod takes 500m; all of them need requests.cpu 2500m"},
 		"pods that have ended do not": {quotaFile("spec: {hard: {requests.cpu: '2'}}", running("a", ", status: {phase: Succeeded}"),
 			deploymentOf("3", half)), 4, ""},
+		"pods that have ended count as objects": {quotaFile("spec: {hard: {count/pods: 2}}", running("a", ", status: {phase: Succeeded}"),
+			deploymentOf("3", half)), 2,
+			"Deployment shop/web: 2 of the 3 pods that it lacks are held back: ResourceQuota shop/team has 1 of count/pods 2 left, " +
+				"and each pod takes 1; all of them need count/pods 4"},
 		"what the status says is used": {quotaFile("spec: {hard: {requests.cpu: '2', pods: 4}}, status: {used: {requests.cpu: '1500m'}}",
 			running("a", ""), deploymentOf("3", half)), 2,
 			"Deployment shop/web: 2 of the 3 pods that it lacks are held back: ResourceQuota shop/team has 500m of requests.cpu 2 left, " +

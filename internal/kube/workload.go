@@ -127,8 +127,8 @@ const limitsPrefix = "limits."
 func quotaResource(name corev1.ResourceName) string {
 	key := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 	switch {
-	case name == corev1.ResourcePods || name == "count/pods":
-		return string(corev1.ResourcePods)
+	case name == corev1.ResourcePods || name == fleet.CountPods:
+		return key
 	case key == string(corev1.ResourceStorage):
 		return ""
 	case key != string(name), key == string(corev1.ResourceCPU), key == string(corev1.ResourceMemory),

@@ -70,7 +70,7 @@ func TestQuotasCountRequests(t *testing.T) {
 	got := quota(&corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "q"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-			"pods": resource.MustParse("10"), "requests.cpu": resource.MustParse("2500m"), "memory": resource.MustParse("1Gi"),
+			"pods": resource.MustParse("10"), "count/pods": resource.MustParse("20"), "requests.cpu": resource.MustParse("2500m"), "memory": resource.MustParse("1Gi"),
 			"requests.nvidia.com/gpu": resource.MustParse("4"), "services": resource.MustParse("3"), "requests.storage": resource.MustParse("1Ti"),
 		}},
 	})
@@ -83,7 +83,7 @@ func TestQuotasCountRequests(t *testing.T) {
 		t.Errorf("limits and huge pages (-want +got):\n%s", diff)
 	}
 	want := &fleet.Quota{Namespace: "default", Name: "q", Hard: []fleet.Amount{
-		{Name: "cpu", Value: 2500}, {Name: "memory", Value: 1 << 30}, {Name: "nvidia.com/gpu", Value: 4}, {Name: "pods", Value: 10},
+		{Name: "count/pods", Value: 20}, {Name: "cpu", Value: 2500}, {Name: "memory", Value: 1 << 30}, {Name: "nvidia.com/gpu", Value: 4}, {Name: "pods", Value: 10},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
