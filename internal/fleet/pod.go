@@ -105,6 +105,8 @@ type Pod struct {
 	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
 	Terminal    bool
 	Terminating bool
+	// Uncounted pods have succeeded, and their Job does not say so yet.
+	Uncounted bool
 	// LeavingSince is when a Terminating pod was asked to go, GoneBy when the kubelet will have
 	// killed it.
 	LeavingSince, GoneBy time.Time

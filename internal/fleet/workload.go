@@ -16,6 +16,9 @@ type Workload struct {
 	UID, Namespace, Name string
 	// Pods is how many living pods it wants now.
 	Pods int
+	// Left is how many pods of it may still succeed, those that are [Pod.Uncounted] among them;
+	// 0 for no bound.
+	Left int
 	// OneByOne workloads create a pod once all those before it are ready. How long that takes is
 	// not known: a machine that is bought for the next one may be given back before it comes.
 	OneByOne bool
@@ -112,6 +115,8 @@ type announcement struct {
 	// living counts its pods that are not terminal, those that are going too: their
 	// successors come when they are gone.
 	living int
+	// uncounted is how many of its pods have succeeded without being counted.
+	uncounted int
 	// newest is the pattern of the pods to come: the last one created.
 	newest *Pod
 	// gated is whether some of its pods wait for a gate.
@@ -138,9 +143,12 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 	if len(s.coming.workloads) == 0 {
 		return nil, nil
 	}
-	of := map[string]*announcement{}
+	of, uncounted := map[string]*announcement{}, map[string]int{}
 	for _, p := range s.pods {
 		w := s.coming.workloads[p.OwnerUID]
+		if w != nil && p.Uncounted {
+			uncounted[w.UID]++
+		}
 		if w == nil || p.Terminal {
 			continue
 		}
@@ -153,6 +161,11 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 		a.gated = a.gated || p.Gated
 		if newerPod(p, a.newest) {
 			a.newest = p
+		}
+	}
+	for uid, n := range uncounted {
+		if a := of[uid]; a != nil {
+			a.uncounted = n
 		}
 	}
 	due := s.dueOf(of, now)
@@ -183,13 +196,27 @@ func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announce
 			a.inSet = inSet[a.workload.Set]
 		}
 		if !a.workload.OneByOne {
-			a.missing = a.workload.Pods - a.living
+			a.missing = a.wants() - a.living
 		}
 		due = append(due, a)
 	}
 	due = append(due, s.dueOfSets(of, now)...)
 	due = slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || !a.serves(now) })
 	return s.creating(due, now)
+}
+
+// wants is how many living pods the workload wants, when it has counted those that have succeeded.
+// Without a number of them it wants no more once one has: the pods share a queue of work, which
+// is empty then.
+func (a *announcement) wants() int {
+	w := a.workload
+	switch {
+	case a.uncounted == 0:
+		return w.Pods
+	case w.Left == 0:
+		return 0
+	}
+	return min(w.Pods, w.Left-a.uncounted)
 }
 
 // serves reports whether the pods that are known show what those to come are like, and

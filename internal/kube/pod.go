@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -33,6 +34,7 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 		Nominated:    pod.Status.NominatedNodeName,
 		Terminal:     pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating:  pod.DeletionTimestamp != nil,
+		Uncounted:    pod.Status.Phase == corev1.PodSucceeded && slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer),
 		LeavingSince: leavingSince(pod),
 		GoneBy:       goneBy(pod),
 		Daemon:       ownedBy(pod, "apps/v1", "DaemonSet"),

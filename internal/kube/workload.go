@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,7 +56,8 @@ func Workload(o client.Object) *fleet.Workload {
 		w.Silent = true
 		w.OneByOne = o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	case *batchv1.Job:
-		w.Pods, w.Silent = parallel(o), true
+		w.Left = left(o)
+		w.Pods, w.Silent = parallel(o, w.Left), true
 		if started := o.Status.StartTime; started != nil && started.After(w.Since) {
 			w.Since = started.Time // it was suspended until then
 		}
@@ -76,8 +78,41 @@ func replicas(n *int32) int {
 	return int(*n)
 }
 
-// parallel is how many pods a job runs at once from here on.
-func parallel(job *batchv1.Job) int {
+// left is how many pods of a job may still succeed, 0 where it has no number of completions. Those
+// that its status lists as ended count as if they were in its sums already.
+func left(job *batchv1.Job) int {
+	if job.Spec.Completions == nil {
+		return 0
+	}
+	n := int(*job.Spec.Completions - job.Status.Succeeded)
+	if u := job.Status.UncountedTerminatedPods; u != nil {
+		n -= len(u.Succeeded)
+	}
+	if job.Status.FailedIndexes != nil {
+		n -= countIndexes(*job.Status.FailedIndexes)
+	}
+	return max(n, 0)
+}
+
+// countIndexes counts what lists such as "1,3-5,7" name; what is none names nothing.
+func countIndexes(list string) int {
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, is := strings.Cut(part, "-")
+		if !is {
+			to = from
+		}
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err1 == nil && err2 == nil && first <= last {
+			n += last - first + 1
+		}
+	}
+	return n
+}
+
+// parallel is how many pods a job runs at once from here on, of which so many may still succeed.
+func parallel(job *batchv1.Job, left int) int {
 	suspended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
 	})
@@ -86,7 +121,7 @@ func parallel(job *batchv1.Job) int {
 	}
 	n := replicas(job.Spec.Parallelism)
 	if job.Spec.Completions != nil {
-		n = min(n, int(*job.Spec.Completions-job.Status.Succeeded))
+		n = min(n, left)
 	}
 	return max(n, 0)
 }
@@ -99,7 +134,17 @@ func startsNoMore(job *batchv1.Job) bool {
 	ended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return slices.Contains(ending, c.Type) && c.Status == corev1.ConditionTrue
 	})
-	return ended || job.Spec.Completions == nil && job.Status.Succeeded > 0
+	return ended || job.Spec.Completions == nil && job.Status.Succeeded > 0 || failedTooOften(job)
+}
+
+// failedTooOften reports whether more pods of a Job have failed than may, before it says that it
+// fails.
+func failedTooOften(job *batchv1.Job) bool {
+	failed := int(job.Status.Failed)
+	if u := job.Status.UncountedTerminatedPods; u != nil {
+		failed += len(u.Failed)
+	}
+	return job.Spec.BackoffLimit != nil && failed > int(*job.Spec.BackoffLimit)
 }
 
 // quota converts a ResourceQuota. Where its scopes leave pods out it counts for all of a

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -17,7 +18,7 @@ import (
 )
 
 func TestWorkloadsWantPods(t *testing.T) {
-	five, yes, now := int32(5), true, metav1.Now()
+	five, nine, failed, yes, now := int32(5), int32(9), "1,3-5,7", true, metav1.Now()
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}
 	ended := func(c batchv1.JobConditionType) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five},
@@ -48,6 +49,14 @@ func TestWorkloadsWantPods(t *testing.T) {
 		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, true, false},
 		{"a Job with two pods to go", &batchv1.Job{ObjectMeta: meta,
 			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, true, false},
+		{"a Job whose status lists pods that it has not counted", &batchv1.Job{ObjectMeta: meta,
+			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 1,
+				UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{Succeeded: []types.UID{"a", "b"}}}}, 2, true, false},
+		{"a Job with indexes that have failed", &batchv1.Job{ObjectMeta: meta,
+			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &nine}, Status: batchv1.JobStatus{Succeeded: 1, FailedIndexes: &failed}}, 3, true, false},
+		{"a Job whose pods have failed too often", &batchv1.Job{ObjectMeta: meta,
+			Spec:   batchv1.JobSpec{Parallelism: &five, BackoffLimit: &five},
+			Status: batchv1.JobStatus{Failed: 5, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{Failed: []types.UID{"a"}}}}, 0, true, false},
 		{"a Job whose queue is empty", &batchv1.Job{ObjectMeta: meta,
 			Spec: batchv1.JobSpec{Parallelism: &five}, Status: batchv1.JobStatus{Succeeded: 1, Active: 2}}, 0, true, false},
 		{"a Job that failed", ended(batchv1.JobFailed), 0, true, false},
@@ -56,6 +65,9 @@ func TestWorkloadsWantPods(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := &fleet.Workload{UID: "1", Namespace: "default", Name: "web", Pods: c.pods, Silent: c.silent, OneByOne: c.one}
+			if job, is := c.o.(*batchv1.Job); is && job.Spec.Completions != nil {
+				want.Left = c.pods // none of these Jobs has more than it runs at once
+			}
 			if diff := cmp.Diff(want, Workload(c.o)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -481,6 +482,32 @@ func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
 			t.Errorf("what is gone is kept: %v, %v, %v", starting.sets.members, starting.sets.of, starting.since)
 		}
 	})
+}
+
+func TestPodsThatJobHasNotCountedAreBoughtForNoMore(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		completions *int32
+		finalizers  []string
+		cores       int
+	}{
+		{"eight of nine have succeeded", ptr.To[int32](9), []string{batchv1.JobTrackingFinalizer}, 2},
+		{"the Job has counted them before", ptr.To[int32](16), nil, 8},
+		{"the queue is empty", nil, []string{batchv1.JobTrackingFinalizer}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := &batchv1.Job{ObjectMeta: replicaSet("job", 9).ObjectMeta, Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](8), Completions: c.completions}}
+			w := newWorld(t, objects(nodePool(), append(podsOf("Job", job, 0, 8, func(p *corev1.Pod) {
+				p.Status.Phase, p.Spec.NodeName, p.Finalizers = corev1.PodSucceeded, "node", c.finalizers
+			}), podsOf("Job", job, 8, 2)...))...)
+			w.create(job)
+			w.sync()
+			w.plan()
+			if got := w.cores(); got != c.cores {
+				t.Errorf("machines for %d cores were bought, want %d", got, c.cores)
+			}
+		})
+	}
 }
 
 // An owner that is kept from creating more pods replaces one that it has lost.
