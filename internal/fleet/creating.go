@@ -18,25 +18,33 @@ const silentFor = 3 * time.Second
 // created the first of them, by the clock of the API server.
 const watchedWithin = 5 * time.Second
 
-// creating keeps the announcements of workloads that are at work: those that have begun to
-// create pods, as once they were made or scaled up, and have not stopped since. One that
+// creating keeps the announcements of workloads that are at work, and whose pods are like one
+// another: of others none shows what those to come are like. At work are those that have begun
+// to create pods, as once they were made or scaled up, and have not stopped since. One that
 // replaces pods which it has lost creates one after the other as they go, and if it lacks more
 // something keeps it from creating these.
 func (s *Snapshot) creating(due []*announcement, now time.Time) []*announcement {
-	created := map[string][]time.Time{}
+	of := map[string]*announcement{}
 	for _, a := range due {
 		if a.workload != nil {
-			created[a.uid] = nil
+			of[a.uid] = a
 		}
 	}
-	if len(created) > 0 { // it looks at all pods
+	created := map[string][]time.Time{}
+	if len(of) > 0 { // it looks at all pods
 		for _, p := range s.pods {
-			if times, asked := created[p.OwnerUID]; asked {
-				created[p.OwnerUID] = append(times, p.Created)
+			a := of[p.OwnerUID]
+			if a == nil || p.Created.Before(a.workload.Since.Add(-watchedWithin)) {
+				continue
 			}
+			created[a.uid] = append(created[a.uid], p.Created)
+			a.mixed = a.mixed || p.Spec.Key != a.newest.Spec.Key
 		}
 	}
 	return slices.DeleteFunc(due, func(a *announcement) bool {
+		if a.mixed {
+			return true
+		}
 		if a.workload == nil {
 			return !a.goesOn()
 		}
@@ -45,12 +53,11 @@ func (s *Snapshot) creating(due []*announcement, now time.Time) []*announcement 
 }
 
 // creates reports whether a workload is about to create the pods that it lacks, by when those
-// that it has were created, in any order.
+// were created, in any order, that have come since it began.
 func (a *announcement) creates(created []time.Time, now time.Time) bool {
 	w := a.workload
 	slices.SortFunc(created, time.Time.Compare)
-	first, _ := slices.BinarySearchFunc(created, w.Since.Add(-watchedWithin), time.Time.Compare)
-	if created = created[first:]; len(created) == 0 {
+	if len(created) == 0 {
 		return false
 	}
 	last := w.Since

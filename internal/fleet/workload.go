@@ -121,6 +121,8 @@ type announcement struct {
 	newest *Pod
 	// gated is whether some of its pods wait for a gate.
 	gated bool
+	// mixed is whether its pods differ.
+	mixed bool
 	// since is for a set: when the newest of its workloads began to create pods.
 	since time.Time
 	// inSet is how many pods the workloads of the set have, or of the workload's set.

@@ -63,6 +63,10 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	step("the first pod is there", 9, 1)
 	pod("b", 0, func(*Pod) {})
 	step("the second pod is there", 8, 2)
+	other := &PodSpec{Requests: Amounts{CPU: 500}, PodRules: model.PodRules{NodeRequirements: model.Requirements{{Key: "zone"}}}}
+	other.SetKey()
+	pod("b", 0, func(p *Pod) { p.Spec = other })
+	step("the second pod is not like the first", 0, 0)
 	pod("b", 0, func(p *Pod) { p.Terminating = true })
 	step("a pod goes, and its successor comes when it is gone", 8, 2)
 	pod("b", 0, func(p *Pod) { p.Terminal = true })

@@ -111,6 +111,7 @@ func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*anno
 			}
 			a.gated = a.gated || known.gated
 			a.inSet += known.living
+			a.mixed = a.mixed || a.newest != nil && a.newest.Spec.Key != known.newest.Spec.Key
 			if newerPod(known.newest, a.newest) {
 				a.namespace, a.newest = w.Namespace, known.newest
 			}

@@ -536,3 +536,37 @@ func TestReplacedPodsAnnounceNoOthers(t *testing.T) {
 		}
 	})
 }
+
+// Admission puts pods of one owner in different zones. Those which differ from the first pod have
+// no use for the places that were planned after it, and are planned when they come.
+func TestPodsThatDifferFromTheirPatternArePlanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inZone := func(zone string) func(*corev1.Pod) {
+			return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone} }
+		}
+		rs := replicaSet("web", 8)
+		w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 1, inZone("eastus-1")))...)
+		w.create(rs)
+		w.sync()
+		w.plan()
+		if got := w.cores(); got != 8 {
+			t.Fatalf("machines for %d cores were bought, want 8", got)
+		}
+		w.create(podsOf("ReplicaSet", rs, 1, 2, inZone("eastus-2"), unschedulable)...)
+		w.create(podsOf("ReplicaSet", rs, 3, 1, inZone("eastus-1"), unschedulable)...)
+		w.sync()
+		w.plan()
+		if got := w.cores(); got != 10 {
+			t.Errorf("machines for %d cores were bought, want 2 more for the pods of another zone, and none for those to come", got)
+		}
+		w.create(podsOf("ReplicaSet", rs, 4, 4, inZone("eastus-2"), unschedulable)...)
+		w.sync()
+		w.plan()
+		if got := w.loop.reservations.claims; len(got) != 8 {
+			t.Errorf("%d pods have a place, want all 8: %v", len(got), got)
+		}
+		if len(w.loop.reservations.patterns) != 0 {
+			t.Errorf("places are kept for pods that do not come: %v", w.loop.reservations.patterns)
+		}
+	})
+}

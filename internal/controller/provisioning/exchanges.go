@@ -8,11 +8,11 @@ import (
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
-// sameKind is equal for pods of one owner and one template which have taken a place on the
+// sameKind is equal for pods of one owner and one spec which have taken a place on the
 // same machine: each may do with the place of another.
 type sameKind struct {
 	owner, spec string
-	// taken is the claim of the machine where the pod was bound.
+	// taken is the claim of the machine where the pod was bound, empty for one that is not.
 	taken string
 }
 
@@ -44,16 +44,17 @@ func (r *reservations) left(in *fleet.Input, all iter.Seq[*fleet.Pod]) map[sameK
 }
 
 // arrive takes a place that was reserved before the pod existed: one where it fits, if
-// there is any.
+// there is any. A pod that differs from the one after which the place was planned may be able
+// to run elsewhere only, and takes none.
 func (k *keeping) arrive(pod *fleet.Pod, fits func(claim string) bool) (claim string, ok bool) {
 	if pod.Announced > 0 {
 		return "", false
 	}
-	owner := pod.OwnerUID
-	if len(k.free[owner]) == 0 {
-		owner = k.in.Set(owner)
+	kind := sameKind{owner: pod.OwnerUID, spec: pod.Spec.Key}
+	if len(k.free[kind]) == 0 {
+		kind.owner = k.in.Set(pod.OwnerUID)
 	}
-	return takeFrom(k.free, owner, fits)
+	return takeFrom(k.free, kind, fits)
 }
 
 // exchange gives a pod with a place on the machine of a claim the place that another pod of
@@ -68,8 +69,9 @@ func (k *keeping) exchange(pod *fleet.Pod, claim string, fits func(claim string)
 	if other, ok := takeFrom(k.left, sameKind{pod.OwnerUID, pod.Spec.Key, claim}, fits); ok {
 		return other, true
 	}
-	if free := k.free[pod.OwnerUID]; slices.ContainsFunc(free, fits) && !fits(claim) {
-		return takeFrom(k.free, pod.OwnerUID, fits)
+	kind := sameKind{owner: pod.OwnerUID, spec: pod.Spec.Key}
+	if slices.ContainsFunc(k.free[kind], fits) && !fits(claim) {
+		return takeFrom(k.free, kind, fits)
 	}
 	return claim, false
 }

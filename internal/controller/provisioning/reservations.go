@@ -27,6 +27,9 @@ type reservations struct {
 	// claims names the claim on whose node a pod has a place, by the UID of the pod.
 	// keep drops the entries of pods that no longer wait or whose node has settled.
 	claims map[string]string
+	// patterns are the specs, by their keys, of those of these pods that were announced when
+	// they got their places: only pods of the same spec may have these.
+	patterns map[string]string
 	// transferred are the pods that took over the place of another pod in keep, and have not
 	// been taken by takeTransferred.
 	transferred []transferredPod
@@ -57,13 +60,17 @@ type transferredPod struct {
 }
 
 func newReservations(clk clock.Clock) *reservations {
-	return &reservations{clock: clk, claims: map[string]string{}, arrived: map[string]time.Time{}}
+	return &reservations{clock: clk, claims: map[string]string{}, patterns: map[string]string{}, arrived: map[string]time.Time{}}
 }
 
 // put reserves a place for a pod on a claim's node.
 func (r *reservations) put(pod *fleet.Pod, claim string) {
-	if pod != nil {
-		r.claims[pod.UID] = claim
+	if pod == nil {
+		return
+	}
+	r.claims[pod.UID] = claim
+	if pod.Announced > 0 {
+		r.patterns[pod.UID] = pod.Spec.Key
 	}
 }
 
@@ -80,7 +87,9 @@ func (r *reservations) end(pods []types.UID) {
 // scheduler may take a nomination back.
 func (r *reservations) keep(in *fleet.Input, quiet time.Duration, all iter.Seq[*fleet.Pod]) kept {
 	p := in.Problem
-	k := keeping{in: in, claims: r.claims, places: r.nodes(in, quiet), live: make(map[string]string, len(r.claims))}
+	k := keeping{
+		in: in, claims: r.claims, patterns: r.patterns, places: r.nodes(in, quiet), live: make(map[string]string, len(r.claims)),
+	}
 	free, waiting := r.unclaimed(in)
 	if k.free = free; waiting < len(r.claims) { // it looks at all pods
 		k.left = r.left(in, all)
@@ -113,6 +122,7 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration, all iter.Seq[*
 		}
 	}
 	r.claims, r.transferred = k.live, append(r.transferred, k.transferred...)
+	maps.DeleteFunc(r.patterns, func(uid, _ string) bool { return r.claims[uid] == "" })
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
 	return k.kept
 }
@@ -132,9 +142,11 @@ type keeping struct {
 	in *fleet.Input
 	// claims are the reservations before the call, live those that hold after it.
 	claims, live map[string]string
-	places       map[string]reserved
+	// patterns are as in reservations.
+	patterns map[string]string
+	places   map[string]reserved
 	// free is what unclaimed has returned, less what has been taken since.
-	free map[string][]string
+	free map[sameKind][]string
 	// left is what reservations.left has returned, less what has been taken since.
 	left        map[sameKind][]string
 	transferred []transferredPod
@@ -149,6 +161,7 @@ func (k *keeping) place(ref model.PodRef, class *model.PodClass, taken map[int]i
 		return at, false
 	}
 	claim, held := k.claims[record.UID]
+	held = held && (record.Announced == 0 || k.patterns[record.UID] == record.Spec.Key)
 	fits := func(claim string) bool {
 		at, stands := k.places[claim]
 		return stands && hasRoom(&k.in.Problem.Nodes[at.node], class, taken[at.node])
@@ -195,10 +208,10 @@ func largestFirst(p *model.Problem) []int {
 }
 
 // unclaimed are the claims with a place for pods that were announced when they were
-// planned and are so no more, since they have come, by the UID of the owner or the name of
-// the set. Each place is listed once, in the order of the pods' numbers. waiting is how
+// planned and are so no more, since they have come or are to come with another spec, by the spec
+// and the UID of the owner or the name of the set. Each place is listed once, in the order of the pods' numbers. waiting is how
 // many pods of the problem have a place.
-func (r *reservations) unclaimed(in *fleet.Input) (free map[string][]string, waiting int) {
+func (r *reservations) unclaimed(in *fleet.Input) (free map[sameKind][]string, waiting int) {
 	still := map[string]bool{}
 	for i := range in.Problem.Classes {
 		for _, ref := range in.Problem.Classes[i].Pods {
@@ -206,7 +219,7 @@ func (r *reservations) unclaimed(in *fleet.Input) (free map[string][]string, wai
 			if record == nil {
 				continue
 			}
-			if record.Announced > 0 {
+			if record.Announced > 0 && r.patterns[record.UID] == record.Spec.Key {
 				still[record.UID] = true
 			}
 			if _, held := r.claims[record.UID]; held {
@@ -214,10 +227,11 @@ func (r *reservations) unclaimed(in *fleet.Input) (free map[string][]string, wai
 			}
 		}
 	}
-	free = map[string][]string{}
+	free = map[sameKind][]string{}
 	for _, uid := range slices.Sorted(maps.Keys(r.claims)) {
 		if owner, announced := fleet.AnnouncedFor(uid); announced && !still[uid] {
-			free[owner] = append(free[owner], r.claims[uid])
+			kind := sameKind{owner: owner, spec: r.patterns[uid]}
+			free[kind] = append(free[kind], r.claims[uid])
 		}
 	}
 	return free, waiting
