@@ -69,4 +69,6 @@ type StorageClass struct {
 type Namespace struct {
 	Name   string
 	Labels map[string]string
+	// Deleting is set while it is being deleted.
+	Deleting bool
 }

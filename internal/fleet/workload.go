@@ -88,10 +88,13 @@ func (s *Store) Wants(uid string) int {
 }
 
 // Announces reports whether the further pods of workloads in a namespace are planned
-// before they exist: no quota there limits what is not known of them.
+// before they exist: it stays, and no quota there limits what is not known of them.
 func (s *Store) Announces(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if space := s.tables.spaces.rows[namespace]; space != nil && space.Deleting {
+		return false
+	}
 	for _, q := range s.tables.quotas.rows {
 		if q.Opaque && q.Namespace == namespace {
 			return false
@@ -137,7 +140,8 @@ type announcement struct {
 // by its UID; for a set, all pods of its workloads that have begun, by its name.
 //
 // Nothing is announced for a workload with pods which have volume claims (these decide where
-// a pod may go, and do not exist yet), wait for gates, or are left to another scheduler; nor
+// a pod may go, and do not exist yet), wait for gates, are left to another scheduler, or have
+// rules that name labels in which they differ; nor in a namespace that is being deleted; nor
 // for one that creates its pods one by one; nor what a ResourceQuota keeps back; nor for one that
 // is not creating pods, since something keeps it from doing so; nor more than mostAhead pods of one and
 // mostAnnounced of all.
@@ -203,7 +207,7 @@ func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announce
 		due = append(due, a)
 	}
 	due = append(due, s.dueOfSets(of, now)...)
-	due = slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || !a.serves(now) })
+	due = slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || s.ending(a.namespace) || !a.serves(now) })
 	return s.creating(due, now)
 }
 
@@ -224,7 +228,13 @@ func (a *announcement) wants() int {
 // serves reports whether the pods that are known show what those to come are like, and
 // were created lately.
 func (a *announcement) serves(now time.Time) bool {
-	return !a.gated && a.newest.Pattern && now.Sub(a.newest.Created) <= announceFor
+	return !a.gated && a.newest.Pattern && now.Sub(a.newest.Created) <= announceFor && !rulesName(a.newest.Spec, podLabel)
+}
+
+// ending reports whether a namespace is being deleted: nothing can be created there.
+func (s *Snapshot) ending(namespace string) bool {
+	space := s.spaces[namespace]
+	return space != nil && space.Deleting
 }
 
 // numberMark separates the UID and the name of a workload, or of a set, from the number of a

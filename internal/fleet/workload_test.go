@@ -72,6 +72,12 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	pod("b", 0, func(p *Pod) { p.Terminal = true })
 	step("a pod has ended", 9, 1)
 	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"cpu", 2000}}})
+	store.Put(&Namespace{Name: "default", Deleting: true})
+	step("the namespace goes", 0, 0)
+	if store.Announces("default") {
+		t.Error("a namespace that goes is waited for")
+	}
+	store.Put(&Namespace{Name: "default"})
 	step("a quota leaves room for three", 3, 1)
 	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
 	step("a quota leaves room for one", 1, 1)

@@ -116,7 +116,7 @@ func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*anno
 				a.namespace, a.newest = w.Namespace, known.newest
 			}
 		}
-		if a.newest == nil || tellsWorkloadsApart(a.newest.Spec) {
+		if a.newest == nil || rulesName(a.newest.Spec, ownLabel) {
 			continue
 		}
 		each := set.each()
@@ -146,11 +146,11 @@ func (s *Snapshot) waitingLeaders(set *workloadSet, now time.Time) int {
 	return n
 }
 
-// tellsWorkloadsApart reports whether a pod's rules name a label that differs between the
-// workloads of a set, so that it does not show what the pods of the others are like.
-func tellsWorkloadsApart(s *PodSpec) bool {
-	if slices.ContainsFunc(s.NodeRequirements, ownLabel) ||
-		slices.ContainsFunc(s.NodeAlternatives, func(r model.Requirements) bool { return slices.ContainsFunc(r, ownLabel) }) {
+// rulesName reports whether a pod's rules name one of some labels. Where these differ between
+// pods, or between the workloads of a set, it does not show what the others are like.
+func rulesName(s *PodSpec, own func(model.Requirement) bool) bool {
+	if slices.ContainsFunc(s.NodeRequirements, own) ||
+		slices.ContainsFunc(s.NodeAlternatives, func(r model.Requirements) bool { return slices.ContainsFunc(r, own) }) {
 		return true
 	}
 	var selectors []*model.Selector
@@ -166,7 +166,7 @@ func tellsWorkloadsApart(s *PodSpec) bool {
 		selectors = append(selectors, s.Preferences[i].Term.Selector)
 	}
 	return slices.ContainsFunc(selectors, func(s *model.Selector) bool {
-		return s != nil && slices.ContainsFunc(s.Requirements, ownLabel)
+		return s != nil && slices.ContainsFunc(s.Requirements, own)
 	})
 }
 
@@ -182,6 +182,15 @@ func ownLabel(r model.Requirement) bool {
 	group, _, _ := strings.Cut(r.Key, "/")
 	switch group {
 	case "batch.kubernetes.io", "jobset.sigs.k8s.io", "alpha.jobset.sigs.k8s.io", "leaderworkerset.sigs.k8s.io":
+		return true
+	}
+	return false
+}
+
+// podLabel reports whether a label's value is each pod's own within its workload.
+func podLabel(r model.Requirement) bool {
+	switch r.Key {
+	case "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index":
 		return true
 	}
 	return false

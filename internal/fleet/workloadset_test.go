@@ -117,7 +117,7 @@ func TestRulesOnOwnLabelsAreNoPattern(t *testing.T) {
 			NodeRequirements: model.Requirements{model.Requirement{Key: "alpha.jobset.sigs.k8s.io/namespaced-job"}}}}, true},
 		"an application's own label": {&PodSpec{AntiAffinity: []Term{{Selector: selector("app")}}}, false},
 	} {
-		if got := tellsWorkloadsApart(c.spec); got != c.want {
+		if got := rulesName(c.spec, ownLabel); got != c.want {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}

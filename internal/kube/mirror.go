@@ -199,7 +199,7 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 	case *storagev1.VolumeAttachment:
 		return attachment(o)
 	case *corev1.Namespace:
-		return &fleet.Namespace{Name: o.Name, Labels: o.Labels}
+		return &fleet.Namespace{Name: o.Name, Labels: o.Labels, Deleting: o.DeletionTimestamp != nil}
 	case *policyv1.PodDisruptionBudget:
 		return budget(o)
 	}

@@ -133,6 +133,18 @@ func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 			}}}
 		}, 1, 0},
+		{"pods with a rule on a label of their own", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
+			p.Labels = map[string]string{appsv1.StatefulSetPodNameLabel: "web-0"}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey:   corev1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{appsv1.StatefulSetPodNameLabel: "web-0"}},
+				}},
+			}}
+		}, 1, 1},
+		{"a namespace that is being deleted", "ReplicaSet", replicaSet("web", 9), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "default", Finalizers: []string{"example.com/stays"},
+		}}, nil, 1, 1},
 		{"an owner whose last pod is long ago", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
 			p.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
 		}, 1, 1},
@@ -148,6 +160,11 @@ func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
 			}
 			if c.more != nil {
 				w.create(c.more)
+				if _, is := c.more.(*corev1.Namespace); is {
+					if err := w.kube.Delete(w.ctx, c.more); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			w.sync()
 			w.plan()

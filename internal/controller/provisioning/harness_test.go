@@ -172,7 +172,7 @@ func (w *world) newID(n int) string {
 func (w *world) sync() {
 	for _, list := range []client.ObjectList{
 		&corev1.PodList{}, &corev1.NodeList{}, &karpv1.NodePoolList{}, &karpv1.NodeClaimList{},
-		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}, &batchv1.JobList{}, &corev1.ResourceQuotaList{},
+		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}, &batchv1.JobList{}, &corev1.ResourceQuotaList{}, &corev1.NamespaceList{},
 	} {
 		if err := w.kube.List(w.ctx, list); err != nil {
 			w.t.Fatal(err)
