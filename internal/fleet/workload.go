@@ -35,6 +35,9 @@ type Quota struct {
 	Namespace, Name string
 	// Hard are the limits that pods count against, by the name of the resource.
 	Hard []Amount
+	// Objects are how many more owners of pods there may be, by the kind and group in the words of
+	// quotas, such as jobs.batch.
+	Objects []Amount
 	// Opaque quotas limit what is not known of pods here.
 	Opaque bool
 }
@@ -55,11 +58,11 @@ func (w *Workload) put(t *tables) bool {
 }
 func (w *Workload) drop(t *tables) bool { return t.workloads.remove(w.UID) }
 
-// put changes nothing where only what is used of the quota has changed, as with every pod
+// put changes nothing where only what pods use of the quota has changed, as with every pod
 // that comes or goes.
 func (q *Quota) put(t *tables) bool {
 	key := objectKey{q.Namespace, q.Name}
-	if old := t.quotas.rows[key]; old != nil && old.Opaque == q.Opaque && slices.Equal(old.Hard, q.Hard) {
+	if old := t.quotas.rows[key]; old != nil && old.Opaque == q.Opaque && slices.Equal(old.Hard, q.Hard) && slices.Equal(old.Objects, q.Objects) {
 		return false
 	}
 	t.quotas.put(key, q)

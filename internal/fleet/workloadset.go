@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ type WorkloadSet struct {
 	// Siblings is how many workloads the set has when it is complete; 0 where it has one for
 	// each pod of the workload that leads it.
 	Siblings int
+	// CountedAs is how quotas name the workloads of the set, as in [Quota.Objects].
+	CountedAs string
 	// Leads is the name of the set that has a workload for each pod of this one, empty for
 	// none.
 	Leads string
@@ -95,7 +98,9 @@ const followWithin = 2 * time.Second
 // create their first pod; of has what is known of the pods of each workload.
 func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*announcement {
 	var due []*announcement
-	for _, set := range setsOf(s.coming.workloads) {
+	sets, room := setsOf(s.coming.workloads), s.objectRoom()
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		set := sets[name]
 		a := &announcement{uid: set.name, name: set.podName()}
 		begun := 0
 		for _, w := range set.members {
@@ -119,12 +124,41 @@ func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*anno
 		if a.newest == nil || rulesName(a.newest.Spec, ownLabel) {
 			continue
 		}
-		each := set.each()
-		a.living = begun * each
-		a.missing = (set.size() - begun - s.waitingLeaders(set, now)) * each
+		each, lacking := set.each(), set.size()-begun-s.waitingLeaders(set, now)
+		if without := lacking - (len(set.members) - begun); without > 0 {
+			lacking -= without - room.take(a.namespace, set.members[0].CountedAs, without)
+		}
+		a.living, a.missing = begun*each, lacking*each
 		due = append(due, a)
 	}
 	return due
+}
+
+// objectRoom is what quotas leave of objects, by namespace and [Quota.Objects]. What is absent is
+// not limited.
+type objectRoom map[objectKey]int
+
+func (s *Snapshot) objectRoom() objectRoom {
+	room := objectRoom{}
+	for _, q := range s.coming.quotas {
+		for _, o := range q.Objects {
+			key := objectKey{q.Namespace, o.Name}
+			if left, limited := room[key]; !limited || int(o.Value) < left {
+				room[key] = int(o.Value)
+			}
+		}
+	}
+	return room
+}
+
+// take returns how many of n objects there may be, and counts these.
+func (r objectRoom) take(namespace, object string, n int) int {
+	key := objectKey{namespace, object}
+	if left, limited := r[key]; limited {
+		n = max(0, min(n, left))
+		r[key] -= n
+	}
+	return n
 }
 
 // waitingLeaders is how many pods lead no workload yet although they have been there for a

@@ -57,7 +57,7 @@ func TestJobsOfJobSetAreAnnouncedBeforeTheyExist(t *testing.T) {
 	const set = "JobSet/default/train/workers"
 	w := newSetWorld(t)
 	job := func(name string, pods int) {
-		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: pods, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Set: set, Siblings: 4}})
+		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: pods, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Set: set, Siblings: 4, CountedAs: "jobs.batch"}})
 	}
 	job("job-0", 3)
 	w.want("no pod shows what they are like", 0, 0, set)
@@ -76,6 +76,15 @@ func TestJobsOfJobSetAreAnnouncedBeforeTheyExist(t *testing.T) {
 	w.store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 7}}})
 	w.want("a quota bounds all of them together", 4, 1, set)
 	w.store.Remove(&Quota{Namespace: "default", Name: "q"})
+	w.store.Put(&Quota{Namespace: "default", Name: "q", Objects: []Amount{{"jobs.batch", 1}}})
+	w.want("a quota leaves room for one of the Jobs that do not exist", 1+2+3, 3, set)
+	w.store.Put(&Quota{Namespace: "default", Name: "q", Objects: []Amount{{"jobs.batch", 0}, {"statefulsets.apps", 5}}})
+	w.want("a quota leaves room for none of them", 1+2, 0, set)
+	job("job-2", 3)
+	w.want("a Job that exists creates its pods", 1+2+3, 3, set)
+	w.store.Remove(&Workload{UID: "job-2"})
+	w.store.Remove(&Quota{Namespace: "default", Name: "q"})
+	w.want("nothing is limited", 1+2+6, 6, set)
 	w.now = w.now.Add(announceFor + time.Second)
 	w.want("none has come for long", 0, 0, set)
 }

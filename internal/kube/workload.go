@@ -161,7 +161,23 @@ func quota(q *corev1.ResourceQuota) *fleet.Quota {
 	slices.SortFunc(out.Hard, func(a, b fleet.Amount) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
 	})
+	for _, object := range []string{countedJobs, countedStatefulSets} {
+		name := corev1.ResourceName("count/" + object)
+		if hard, limited := q.Spec.Hard[name]; limited {
+			out.Objects = append(out.Objects, fleet.Amount{Name: object, Value: objectsLeft(q, name, hard)})
+		}
+	}
 	return out
+}
+
+// objectsLeft is how many more objects a quota lets in: the API server counts them before it
+// creates one. Until it has counted those that are there it creates none.
+func objectsLeft(q *corev1.ResourceQuota, name corev1.ResourceName, hard resource.Quantity) int64 {
+	used, counted := q.Status.Used[name]
+	if !counted {
+		return 0
+	}
+	return max(0, hard.Value()-used.Value())
 }
 
 // limitsPrefix is how the names begin under which quotas bound the limits of pods.

@@ -100,6 +100,15 @@ func TestQuotasCountRequests(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	counted := quota(&corev1.ResourceQuota{
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			"count/jobs.batch": resource.MustParse("5"), "count/statefulsets.apps": resource.MustParse("4"), "count/jobsets.jobset.x-k8s.io": resource.MustParse("1"),
+		}},
+		Status: corev1.ResourceQuotaStatus{Used: corev1.ResourceList{"count/jobs.batch": resource.MustParse("3")}},
+	})
+	if diff := cmp.Diff(&fleet.Quota{Objects: []fleet.Amount{{Name: "jobs.batch", Value: 2}, {Name: "statefulsets.apps"}}}, counted); diff != "" {
+		t.Errorf("owners of pods (-want +got):\n%s", diff)
+	}
 	if !quota(&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"limits.memory": resource.MustParse("1Gi")}}}).Opaque {
 		t.Error("what a pod counts against a quota of limits is not known")
 	}

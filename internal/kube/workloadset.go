@@ -24,6 +24,9 @@ const (
 	placementAnnotationFragment = "-topology"
 )
 
+// Quotas name Jobs and StatefulSets so, after "count/".
+const countedJobs, countedStatefulSets = "jobs.batch", "statefulsets.apps"
+
 // workloadSet is the set of workloads that a Job or StatefulSet belongs to. It is zero for
 // others, and where the controller places each workload of the set in a domain of its own,
 // so that the pods of one do not show where those of the others may go.
@@ -52,7 +55,7 @@ func replicatedJob(job *batchv1.Job) fleet.WorkloadSet {
 	if err != nil || siblings < 1 || siblings > MaxExpandedPods {
 		return fleet.WorkloadSet{}
 	}
-	return fleet.WorkloadSet{Set: setName(kindJobSet, job, owner.Name, job.Labels[labelReplicatedJob]), Siblings: siblings}
+	return fleet.WorkloadSet{Set: setName(kindJobSet, job, owner.Name, job.Labels[labelReplicatedJob]), Siblings: siblings, CountedAs: countedJobs}
 }
 
 // workers tells the StatefulSet of a LeaderWorkerSet's leaders, which the LeaderWorkerSet
@@ -67,7 +70,7 @@ func workers(s *appsv1.StatefulSet) fleet.WorkloadSet {
 	case owner.Kind == kindLeaderSet && owner.Name == name:
 		return fleet.WorkloadSet{Leads: set}
 	case owner.Kind == "Pod" && strings.HasPrefix(owner.Name, name+"-"):
-		return fleet.WorkloadSet{Set: set}
+		return fleet.WorkloadSet{Set: set, CountedAs: countedStatefulSets}
 	}
 	return fleet.WorkloadSet{}
 }

@@ -37,7 +37,7 @@ func TestWorkloadsKnowTheirSet(t *testing.T) {
 	}{
 		"a Job by itself":    {&batchv1.Job{ObjectMeta: meta("j", "", "")}, fleet.WorkloadSet{}},
 		"a Job of a CronJob": {&batchv1.Job{ObjectMeta: meta("j", "CronJob", "c")}, fleet.WorkloadSet{}},
-		"a Job of a JobSet":  {&batchv1.Job{ObjectMeta: job}, fleet.WorkloadSet{Set: "JobSet/ml/train/w", Siblings: 4}},
+		"a Job of a JobSet":  {&batchv1.Job{ObjectMeta: job}, fleet.WorkloadSet{Set: "JobSet/ml/train/w", Siblings: 4, CountedAs: "jobs.batch"}},
 		"labels without JobSet": {&batchv1.Job{ObjectMeta: meta("j", "JobSet", "other", labelJobSet, "train",
 			labelReplicatedJob, "w", labelReplicatedJobReplicas, "4")}, fleet.WorkloadSet{}},
 		"a count that is none": {&batchv1.Job{ObjectMeta: meta("j", "JobSet", "train", labelJobSet, "train",
@@ -46,7 +46,7 @@ func TestWorkloadsKnowTheirSet(t *testing.T) {
 			Spec: batchv1.JobSpec{Template: exclusive("alpha.jobset.sigs.k8s.io/exclusive-topology")}}, fleet.WorkloadSet{}},
 		"leaders": {&appsv1.StatefulSet{ObjectMeta: meta("serve", "LeaderWorkerSet", "serve", labelLeaderWorkerSet, "serve")},
 			fleet.WorkloadSet{Leads: "LeaderWorkerSet/ml/serve"}},
-		"workers": {&appsv1.StatefulSet{ObjectMeta: worker}, fleet.WorkloadSet{Set: "LeaderWorkerSet/ml/serve"}},
+		"workers": {&appsv1.StatefulSet{ObjectMeta: worker}, fleet.WorkloadSet{Set: "LeaderWorkerSet/ml/serve", CountedAs: "statefulsets.apps"}},
 		"workers near their leader": {&appsv1.StatefulSet{ObjectMeta: worker,
 			Spec: appsv1.StatefulSetSpec{Template: exclusive("leaderworkerset.sigs.k8s.io/exclusive-topology")}}, fleet.WorkloadSet{}},
 		"a StatefulSet by itself": {&appsv1.StatefulSet{ObjectMeta: meta("db", "", "")}, fleet.WorkloadSet{}},
