@@ -29,7 +29,8 @@
 // for them, and when they come they take these over (reservations.go). Before a claim is
 // written it is looked at what the owner wants now (verify.go). While they are
 // announced they count as pending for disruption as well, so that nothing with room for
-// them goes (fleet/workload.go).
+// them goes (fleet/workload.go, fleet/creating.go). A place that was planned for a pod to come is
+// only for one of the same spec (exchanges.go).
 //
 // # Never bought twice
 //
