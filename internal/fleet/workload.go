@@ -62,7 +62,8 @@ func (w *Workload) drop(t *tables) bool { return t.workloads.remove(w.UID) }
 // that comes or goes.
 func (q *Quota) put(t *tables) bool {
 	key := objectKey{q.Namespace, q.Name}
-	if old := t.quotas.rows[key]; old != nil && old.Opaque == q.Opaque && slices.Equal(old.Hard, q.Hard) && slices.Equal(old.Objects, q.Objects) {
+	if old := t.quotas.rows[key]; old != nil && old.Opaque == q.Opaque &&
+		slices.Equal(old.Hard, q.Hard) && slices.Equal(old.Objects, q.Objects) {
 		return false
 	}
 	t.quotas.put(key, q)

@@ -59,7 +59,8 @@ type Mirror struct {
 // NewMirror returns a mirror that writes to the store.
 func NewMirror(store *fleet.Store, settings Settings) *Mirror {
 	m := &Mirror{
-		store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission(), devices: devices.NewReader(), growth: newGrowth(),
+		store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission(), devices: devices.NewReader(),
+		growth: newGrowth(),
 	}
 	if !settings.IgnoreClaims {
 		store.PlanDevices(m.devices.OfGPU)

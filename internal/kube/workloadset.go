@@ -55,7 +55,8 @@ func replicatedJob(job *batchv1.Job) fleet.WorkloadSet {
 	if err != nil || siblings < 1 || siblings > MaxExpandedPods {
 		return fleet.WorkloadSet{}
 	}
-	return fleet.WorkloadSet{Set: setName(kindJobSet, job, owner.Name, job.Labels[labelReplicatedJob]), Siblings: siblings, CountedAs: countedJobs}
+	set := setName(kindJobSet, job, owner.Name, job.Labels[labelReplicatedJob])
+	return fleet.WorkloadSet{Set: set, Siblings: siblings, CountedAs: countedJobs}
 }
 
 // workers tells the StatefulSet of a LeaderWorkerSet's leaders, which the LeaderWorkerSet
