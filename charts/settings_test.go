@@ -89,7 +89,7 @@ func TestEverySettingReachesItsVariable(t *testing.T) {
 		"nodeOsdiskDiskencryptionsetId": diskSet, "sigAccessTokenServerUrl": "https://s",
 		"napBootstrapRegistry": "a.azurecr.io/b", "napPackagesUrl": "https://p", "schedulerConfig": "podTopologySpread: null",
 		"metricsBindAddress": ":8080", "healthProbeBindAddress": ":8081", "batchIdleDuration": "2s", "providerBatchIdleDuration": "2s",
-		"providerBatchMaxDuration": "6s", "bootstrapTokenLife": "1h", "leaderElectionRetryPeriod": "2s", "leaderElectionRenewDeadline": "9s",
+		"providerBatchMaxDuration": "6s", "bootstrapTokenLife": "1h", "leaderElectionRetryPeriod": "2s", "leaderElectionRenewDeadline": "9s", "memoryLimit": "1000000000",
 	}
 	besides := map[string]string{ // what has to be set with them
 		"sigSubscriptionId": "useSig=true", "sigAccessTokenServerUrl": "useSig=true,settings.sigSubscriptionId=s",
