@@ -100,7 +100,7 @@ func TestFaultErrorsNameAllowedValues(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
 		`unknown command "fire" for "nap lab fault add"; there are: capacity, error, `: {"add", "fire"},
-		"the KIND of fault is missing; there are: capacity, policy, quota, throttle":           {"add"},
+		"the KIND of fault is missing; there are: capacity, policy, quota, throttle":   {"add"},
 		"unknown flag: --limit; see: nap lab fault add capacity --help":                {"add", "capacity", "--limit", "3"},
 		"fault capacity: rate 2 is not between 0 and 1":                                {"add", "capacity", "--rate", "2"},
 		`fault capacity: priority "low" is unknown; it is Regular or Spot`:             {"add", "capacity", "--priority", "low"},
