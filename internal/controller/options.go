@@ -159,6 +159,21 @@ func DefaultOptions() Options {
 	}
 }
 
+// checkDurations refuses durations of batches and plans that cannot be.
+func (o *Options) checkDurations() error {
+	switch {
+	case o.BatchIdleDuration <= 0:
+		return fmt.Errorf("--batch-idle-duration %s: must be more than 0", o.BatchIdleDuration)
+	case o.BatchMaxDuration < o.BatchIdleDuration:
+		return fmt.Errorf("--batch-max-duration %s: must be at least --batch-idle-duration %s", o.BatchMaxDuration, o.BatchIdleDuration)
+	case o.PlanBudget < 0 || o.PlanBudget > time.Minute:
+		return fmt.Errorf("--plan-budget %s: allowed are 0s to 1m", o.PlanBudget)
+	case o.ConsolidationBudget < 0 || o.ConsolidationBudget > time.Minute:
+		return fmt.Errorf("--consolidation-budget %s: allowed are 0s to 1m", o.ConsolidationBudget)
+	}
+	return nil
+}
+
 // Validate reports the first option that cannot be, naming the flag, its value
 // and what is allowed.
 func (o *Options) Validate() error {
@@ -177,17 +192,8 @@ func (o *Options) Validate() error {
 		allowed, o.DefaultNodePools) {
 		return fmt.Errorf("--default-node-pools %q: allowed are %s", o.DefaultNodePools, join(allowed[1:]))
 	}
-	if o.BatchIdleDuration <= 0 {
-		return fmt.Errorf("--batch-idle-duration %s: must be more than 0", o.BatchIdleDuration)
-	}
-	if o.BatchMaxDuration < o.BatchIdleDuration {
-		return fmt.Errorf("--batch-max-duration %s: must be at least --batch-idle-duration %s", o.BatchMaxDuration, o.BatchIdleDuration)
-	}
-	if o.PlanBudget < 0 || o.PlanBudget > time.Minute {
-		return fmt.Errorf("--plan-budget %s: allowed are 0s to 1m", o.PlanBudget)
-	}
-	if o.ConsolidationBudget < 0 || o.ConsolidationBudget > time.Minute {
-		return fmt.Errorf("--consolidation-budget %s: allowed are 0s to 1m", o.ConsolidationBudget)
+	if err := o.checkDurations(); err != nil {
+		return err
 	}
 	if o.MemoryLimit < -1 || o.MemoryLimit > 0 && o.MemoryLimit < leastMemory {
 		return fmt.Errorf("--memory-limit %d: allowed are -1 and 0 for none, and %d bytes (16Mi) or more", o.MemoryLimit, int64(leastMemory))
@@ -315,8 +321,8 @@ func checkElection(o *Options) error {
 		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
 	}
 	if problems := validation.IsDNS1123Subdomain(o.LeaderElectionName); !o.DisableLeaderElection && len(problems) > 0 {
-		return fmt.Errorf("--leader-election-name %q: allowed are names of Leases, at most 253 small letters, digits, - and ., "+
-			"with a letter or digit at both ends and at each .", o.LeaderElectionName)
+		return fmt.Errorf("--leader-election-name %q: allowed are names of Leases, at most 253 small letters, digits, dots and -, "+
+			"with a letter or digit at both ends and beside each dot", o.LeaderElectionName)
 	}
 	if problems := validation.IsDNS1123Label(o.LeaderElectionNamespace); o.LeaderElectionNamespace != "" && len(problems) > 0 {
 		return fmt.Errorf("--leader-election-namespace %q: allowed are names of namespaces, at most 63 small letters, digits and -, "+

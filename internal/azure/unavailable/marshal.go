@@ -81,7 +81,8 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	now := o.now()
 	for _, l := range lines {
 		if ttl := min(l.Until.Sub(now), longestTTL); ttl > 0 {
-			s := subject{size: l.Size, family: l.Family, kind: l.Kind, policy: l.Policy.String(), place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
+			s := subject{size: l.Size, family: l.Family, kind: l.Kind, policy: l.Policy.String(), place: l.Place,
+				capacityType: model.CapacityType(l.CapacityType)}
 			o.put(s, l.MinVCPUs, ttl, cause{why: cmp.Or(l.Why, "a refusal"), quota: l.Quota, policy: l.Policy})
 		}
 	}

@@ -158,7 +158,8 @@ func market(provider *azure.Provider) func() snapshot.Market {
 		}
 		for _, x := range provider.Unavailable().Entries() {
 			out.Refusals = append(out.Refusals, v1alpha1.Refusal{
-				Size: x.Size, Family: x.Family, Kind: x.Kind, Policy: x.Policy.String(), Place: x.Place, CapacityType: string(x.CapacityType), MinVCPUs: x.MinVCPUs,
+				Size: x.Size, Family: x.Family, Kind: x.Kind, Policy: x.Policy.String(), Place: x.Place,
+				CapacityType: string(x.CapacityType), MinVCPUs: x.MinVCPUs,
 				Until: metav1.NewTime(x.Until.Truncate(time.Second)), Why: x.Why,
 			})
 		}
@@ -184,7 +185,7 @@ func forget(provider *azure.Provider) func(context.Context, []string) int {
 // answer.
 func unusable(err error) error {
 	if azure.Silent(err) {
-		return fmt.Errorf("Azure does not answer, try again later: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return fmt.Errorf("no answer of Azure, try again later: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
