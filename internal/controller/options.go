@@ -160,7 +160,7 @@ func DefaultOptions() Options {
 }
 
 // checkDurations refuses durations of batches and plans that cannot be.
-func (o *Options) checkDurations() error {
+func checkDurations(o *Options) error {
 	switch {
 	case o.BatchIdleDuration <= 0:
 		return fmt.Errorf("--batch-idle-duration %s: must be more than 0", o.BatchIdleDuration)
@@ -192,7 +192,7 @@ func (o *Options) Validate() error {
 		allowed, o.DefaultNodePools) {
 		return fmt.Errorf("--default-node-pools %q: allowed are %s", o.DefaultNodePools, join(allowed[1:]))
 	}
-	if err := o.checkDurations(); err != nil {
+	if err := checkDurations(o); err != nil {
 		return err
 	}
 	if o.MemoryLimit < -1 || o.MemoryLimit > 0 && o.MemoryLimit < leastMemory {
