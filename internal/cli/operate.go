@@ -369,12 +369,13 @@ func (o *operator) retry(ctx context.Context, what string, names []string) error
 	if o.told.document == nil {
 		return errors.New("refusals are remembered by the controller, and " + o.told.why)
 	}
+	remembered, err := o.told.refusals(time.Now)
+	if err != nil {
+		return err
+	}
 	refusals := 0
-	for _, r := range o.told.document.Status.Refusals {
-		of := func(name string) bool { return strings.EqualFold(name, r.Size) || strings.EqualFold(name, r.Family) }
-		if what == "*" || r.Kind != "" || slices.ContainsFunc(names, of) {
-			refusals++
-		}
+	for _, name := range names {
+		refusals += remembered.Forget(name)
 	}
 	if err := o.annotate(ctx, kindSnapshot, snapshotName, map[string]any{annotationRetry: strings.Join(names, ",")}); err != nil {
 		return err

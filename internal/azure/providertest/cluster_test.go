@@ -286,8 +286,8 @@ func TestStartAsksAgainWhileAzureIsOut(t *testing.T) {
 		}
 		given, deps := loaded(t, env), azure.Deps{Credential: env.Credential, Transport: env.HTTP}
 		ends := out()
-		if _, err := azure.Discover(t.Context(), given, deps); !azure.Silent(err) {
-			t.Fatalf("error %v is no silence", err)
+		if _, err := azure.Discover(t.Context(), given, deps); !azure.IsOutage(err) {
+			t.Fatalf("error %v is no outage", err)
 		}
 		ends()
 		c, err := azure.Discover(t.Context(), given, deps)
@@ -301,7 +301,7 @@ func TestStartAsksAgainWhileAzureIsOut(t *testing.T) {
 				if asked++; asked == 3 {
 					ends()
 				}
-				if err := by(ctx); !azure.Silent(err) {
+				if err := by(ctx); !azure.IsOutage(err) {
 					return err
 				}
 			}
@@ -310,8 +310,8 @@ func TestStartAsksAgainWhileAzureIsOut(t *testing.T) {
 			t.Errorf("asked %d times: %v", asked, err)
 		}
 		given.ClusterName = "another"
-		if _, err := azure.Discover(t.Context(), given, deps); err == nil || azure.Silent(err) {
-			t.Errorf("error %v counts as silence", err)
+		if _, err := azure.Discover(t.Context(), given, deps); err == nil || azure.IsOutage(err) {
+			t.Errorf("error %v counts as an outage", err)
 		}
 	})
 }

@@ -137,12 +137,7 @@ func (c *Cause) disallowed(err error) *Failure {
 
 // name is what people call the policy.
 func (v *violation) name() string {
-	for _, name := range []string{v.Assignment, v.Definition, v.AssignmentName, v.DefinitionName} {
-		if name != "" {
-			return name
-		}
-	}
-	return "without a name"
+	return cmp.Or(v.Assignment, v.Definition, v.AssignmentName, v.DefinitionName, "without a name")
 }
 
 // words is a sentence about the policy, with the fields that it compares.

@@ -54,7 +54,7 @@ func connectAzure(ctx context.Context, c config.Config, world cloudWorld, start 
 		return nil, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 	}
 	ask := func(ctx context.Context, by func(context.Context) error) error {
-		return start.Ask(ctx, azure.Silent, by)
+		return start.Ask(ctx, azure.IsOutage, by)
 	}
 	deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile, MayWrite: start.MayWrite, Ask: ask}
 	given := c
@@ -184,7 +184,7 @@ func forget(provider *azure.Provider) func(context.Context, []string) int {
 // unusable says what is wrong with the configuration, in one line, or that Azure does not
 // answer.
 func unusable(err error) error {
-	if azure.Silent(err) {
+	if azure.IsOutage(err) {
 		return fmt.Errorf("no answer of Azure, try again later: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -14,10 +14,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 )
 
-// Silent reports whether an error says that Azure does not answer for now: a server error, too
+// IsOutage reports whether an error says that Azure does not answer for now: a server error, too
 // many requests, a timeout, or no way there. That passes by itself. What Azure refuses does
 // not, and neither does a certificate that is not trusted.
-func Silent(err error) bool {
+func IsOutage(err error) bool {
 	if errors.As(err, new(*ratelimit.Outage)) {
 		return true
 	}

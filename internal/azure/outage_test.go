@@ -16,7 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 )
 
-func TestSilenceIsNoRefusal(t *testing.T) {
+func TestOutageIsNoRefusal(t *testing.T) {
 	answer := func(status int) error {
 		return fmt.Errorf("read the cluster: %w", &azcore.ResponseError{StatusCode: status})
 	}
@@ -36,7 +36,7 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 		"a setting": {errors.New("LOCATION: must be set"), false}, "joined": {errors.Join(errors.New("a"), answer(500)), true},
 		"known to be out": {fmt.Errorf("read: %w", &ratelimit.Outage{}), true},
 	} {
-		if got := Silent(tc.err); got != tc.want {
+		if got := IsOutage(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
