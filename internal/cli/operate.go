@@ -321,8 +321,8 @@ func (o *operator) retire(ctx context.Context, name string, undo bool) error {
 	return nil
 }
 
-func newRetry(s command.Streams) *cobra.Command {
-	o := &operator{streams: s, now: time.Now}
+func newRetry(s command.Streams, now func() time.Time) *cobra.Command {
+	o := &operator{streams: s, now: now}
 	all := false
 	cmd := &cobra.Command{
 		Use:   "retry SIZE",
@@ -369,20 +369,28 @@ func (o *operator) retry(ctx context.Context, what string, names []string) error
 	if o.told.document == nil {
 		return errors.New("refusals are remembered by the controller, and " + o.told.why)
 	}
-	remembered, err := o.told.refusals(time.Now)
-	if err != nil {
-		return err
-	}
-	refusals := 0
-	for _, name := range names {
-		refusals += remembered.Forget(name)
-	}
+	counted := o.refusalsOf(names)
 	if err := o.annotate(ctx, kindSnapshot, snapshotName, map[string]any{annotationRetry: strings.Join(names, ",")}); err != nil {
 		return err
 	}
 	if what == "*" {
 		what = "all sizes"
 	}
-	o.say("%s of %s forgotten within five seconds; the quota is read again.", plural(refusals, "refusal"), what)
+	o.say("%s of %s forgotten within five seconds; the quota is read again.", counted, what)
 	return nil
+}
+
+// refusalsOf counts what the controller is about to forget of sizes and families, or of all
+// (*). Where another version of nap wrote the refusals in a form that this one cannot read, they
+// are forgotten all the same, and are not counted.
+func (o *operator) refusalsOf(names []string) string {
+	remembered, err := o.told.refusals(o.now)
+	if err != nil {
+		return "Refusals"
+	}
+	refusals := 0
+	for _, name := range names {
+		refusals += remembered.Forget(name)
+	}
+	return plural(refusals, "refusal")
 }

@@ -64,7 +64,7 @@ To see it work on this machine, without Azure and without containers:
 		newThaw(s, now),
 		newProtect(s),
 		newRetire(s, now),
-		newRetry(s),
+		newRetry(s, now),
 		newPrices(s),
 		newImages(s),
 		newMachine(s),

@@ -319,7 +319,8 @@ func (o *Offerings) expire() {
 }
 
 // Forget forgets what was refused of a size or a family, in any case of its letters, or of
-// everything (*), so that it is asked for again. It returns how many entries that were.
+// everything (*), so that it is asked for again. A policy that denies a size goes with the size.
+// It returns how many entries that were.
 func (o *Offerings) Forget(name string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -330,7 +331,7 @@ func (o *Offerings) Forget(name string) int {
 	}
 	maps.DeleteFunc(o.entries, func(s subject, x entry) bool {
 		return name == "*" || name != "" && (strings.EqualFold(s.size, name) || strings.EqualFold(s.family, name) ||
-			x.policy != nil && x.policy.denies(name))
+			x.policy != nil && !ofFamily(name) && x.policy.denies(name))
 	})
 	if len(o.entries) != before {
 		o.listPolicies()

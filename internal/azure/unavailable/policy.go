@@ -77,6 +77,10 @@ func (p *SizePolicy) denies(size string) bool {
 	return len(p.Conditions) > 0
 }
 
+// ofFamily reports whether a name is that of a family as quotas have it, such as
+// standardDSv5Family, which a policy of sizes does not mean.
+func ofFamily(name string) bool { return strings.HasSuffix(strings.ToLower(name), "family") }
+
 // of is what the comparison comes to for a size; known is false for an operator which is not.
 // Azure Policy compares without regard to case.
 func (c SizeCondition) of(size string) (holds, known bool) {

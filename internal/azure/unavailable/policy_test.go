@@ -78,6 +78,9 @@ func TestPolicyOfSizesRulesOutAllThatItDenies(t *testing.T) {
 				t.Errorf("%s: %s %s: %s may not be bought: %s", name, c.operator, c.target, c.allowed, got)
 			}
 		}
+		if n := after.Forget("standardESv5Family"); n != 0 {
+			t.Errorf("%s %s: nap retry of a family forgets %d policies of sizes", c.operator, c.target, n)
+		}
 		if n := after.Forget(c.denied); n == 0 && c.denied != refused.Name {
 			t.Errorf("%s %s: nap retry %s forgets nothing", c.operator, c.target, c.denied)
 		}
