@@ -14,6 +14,15 @@ const announceFor = 30 * time.Second
 // or two of their set. Times of creation are whole seconds, so that it is two seconds at least.
 const silentFor = 3 * time.Second
 
+// readyWithin is for how long the next pod of a workload that creates them one by one is expected
+// while the one before it is not ready: machines boot, images are loaded and programs start in
+// less, mostly. A node is held for it no longer.
+const readyWithin = 10 * time.Minute
+
+// longestReadyFor is for how long the pods of a workload that creates them one by one may have to
+// be ready before the next one comes: a machine that stands empty so long is not worth it.
+const longestReadyFor = announceFor / 2
+
 // watchedWithin is how long before it is seen here that a workload wants more pods it may have
 // created the first of them, by the clock of the API server.
 const watchedWithin = 5 * time.Second
@@ -30,14 +39,14 @@ func (s *Snapshot) creating(due []*announcement, now time.Time) []*announcement 
 			of[a.uid] = a
 		}
 	}
-	created := map[string][]time.Time{}
+	created := map[string][]*Pod{}
 	if len(of) > 0 { // it looks at all pods
 		for _, p := range s.pods {
 			a := of[p.OwnerUID]
 			if a == nil || p.Created.Before(a.workload.Since.Add(-watchedWithin)) {
 				continue
 			}
-			created[a.uid] = append(created[a.uid], p.Created)
+			created[a.uid] = append(created[a.uid], p)
 			a.mixed = a.mixed || p.Spec.Key != a.newest.Spec.Key
 		}
 	}
@@ -52,26 +61,49 @@ func (s *Snapshot) creating(due []*announcement, now time.Time) []*announcement 
 	})
 }
 
-// creates reports whether a workload is about to create the pods that it lacks, by when those
-// were created, in any order, that have come since it began.
-func (a *announcement) creates(created []time.Time, now time.Time) bool {
+// creates reports whether a workload is about to create the pods that it lacks, by those, in any
+// order, that have come since it began.
+func (a *announcement) creates(since []*Pod, now time.Time) bool {
 	w := a.workload
-	slices.SortFunc(created, time.Time.Compare)
-	if len(created) == 0 {
+	slices.SortFunc(since, func(x, y *Pod) int { return x.Created.Compare(y.Created) })
+	if len(since) == 0 {
 		return false
 	}
 	last := w.Since
-	for _, at := range created {
-		if at.Sub(last) > announceFor {
+	for _, p := range since {
+		if p.Created.Sub(last) > announceFor {
 			return false // it had stopped, and has replaced pods since
 		}
-		last = at
+		last = p.Created
+		if w.OneByOne {
+			last = p.ready()
+		}
 	}
-	if !w.Silent {
+	switch {
+	case w.OneByOne: // serves has asked for the last one
+		return w.ReadyFor <= longestReadyFor
+	case !w.Silent:
 		return now.Sub(last) <= announceFor
 	}
-	second := len(created) > 1 && last.Sub(created[len(created)-2]) <= silentFor
+	second := len(since) > 1 && last.Sub(since[len(since)-2].Created) <= silentFor
 	return now.Sub(last) <= silentFor && (second || a.inSet > 1)
+}
+
+// ready is when a pod became ready, for the last time; while it is not, the end of time.
+func (p *Pod) ready() time.Time {
+	if p.Unready || p.ReadyAfter == 0 {
+		return Forever
+	}
+	return p.Created.Add(time.Duration(p.ReadyAfter) * time.Second)
+}
+
+// expected reports whether the pod after this one is about to come, of a workload that creates
+// them one by one: this one becomes ready, or has just done so.
+func (p *Pod) expected(now time.Time) bool {
+	if ready := p.ready(); ready != Forever {
+		return now.Sub(ready) <= announceFor
+	}
+	return now.Sub(p.Created) <= readyWithin
 }
 
 // goesOn reports whether the workloads of a set are being created: the newest has just come,

@@ -7,17 +7,17 @@ import (
 
 func TestOnlyWorkloadsThatAreAtWorkCreatePods(t *testing.T) {
 	began := time.Unix(100_000, 0)
-	after := func(seconds ...int) []time.Time {
-		var out []time.Time
+	after := func(seconds ...int) []*Pod {
+		var out []*Pod
 		for _, s := range seconds {
-			out = append(out, began.Add(time.Duration(s)*time.Second))
+			out = append(out, &Pod{Created: began.Add(time.Duration(s) * time.Second)})
 		}
 		return out
 	}
 	for _, c := range []struct {
 		name    string
 		silent  bool
-		created []time.Time
+		created []*Pod
 		// now is how many seconds after its beginning it is looked at.
 		now  int
 		want bool
@@ -39,5 +39,56 @@ func TestOnlyWorkloadsThatAreAtWorkCreatePods(t *testing.T) {
 		if got := a.creates(c.created, began.Add(time.Duration(c.now)*time.Second)); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+func TestOneByOneWorkloadsCreateNextPodWhenReady(t *testing.T) {
+	began := time.Unix(100_000, 0)
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	// pods are created, and become ready, after so many seconds; 0 for not ready.
+	pods := func(seconds ...int) []*Pod {
+		var out []*Pod
+		for i := 0; i < len(seconds); i += 2 {
+			p := &Pod{Created: at(seconds[i]), Pattern: true, Spec: &PodSpec{}, Unready: seconds[i+1] == 0}
+			if !p.Unready {
+				p.ReadyAfter = int32(seconds[i+1] - seconds[i])
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name     string
+		readyFor time.Duration
+		since    []*Pod
+		now      int
+		want     bool
+	}{
+		{"its first pod waits", 0, pods(0, 0), 5, true},
+		{"its first pod boots for minutes", 0, pods(0, 0), 590, true},
+		{"its first pod does not become ready", 0, pods(0, 0), 601, false},
+		{"its first pod has been ready for a moment", 0, pods(0, 90), 119, true},
+		{"no pod comes although the first is ready", 0, pods(0, 90), 121, false},
+		{"its third pod waits", 0, pods(90, 150, 0, 90, 150, 0), 300, true},
+		{"its third pod came long after the second was ready, to replace one", 0, pods(0, 90, 90, 150, 200, 0), 210, false},
+		{"a pod before the last is no more ready", 0, pods(0, 90, 90, 0, 150, 0), 200, true},
+		{"its pods have to be ready for some seconds", 10 * time.Second, pods(0, 90, 101, 0), 110, true},
+		{"its pods have to be ready for long", time.Minute, pods(0, 0), 5, false},
+		{"it was scaled up, and has created none since", 0, nil, 5, false},
+	} {
+		a := &announcement{workload: &Workload{Since: began, Silent: true, OneByOne: true, ReadyFor: c.readyFor}}
+		for _, p := range c.since {
+			if newerPod(p, a.newest) {
+				a.newest = p
+			}
+		}
+		got := a.newest != nil && a.serves(at(c.now)) && a.creates(c.since, at(c.now))
+		if got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+	booting := &Pod{Created: began, Node: "n"}
+	if !booting.ready().Equal(Forever) {
+		t.Error("a pod on a node whose kubelet says nothing of it yet counts as ready")
 	}
 }

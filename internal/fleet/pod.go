@@ -119,8 +119,10 @@ type Pod struct {
 	// EvictionCost is what moving it costs in Karpenter's unit, where a plain pod
 	// is 1 (see model.MovableClass).
 	EvictionCost float64
-	// Unready pods do not report that they work.
-	Unready bool
+	// Unready pods do not report that they work. ReadyAfter is how many seconds after Created the
+	// others began to, 0 where they do not say.
+	Unready    bool
+	ReadyAfter int32
 	// Claims are the names of its persistent volume claims.
 	Claims []string
 	// OwnDeviceClaims are the ResourceClaims that were made for the pod from templates, by

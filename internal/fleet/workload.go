@@ -19,9 +19,9 @@ type Workload struct {
 	// Left is how many pods of it may still succeed, those that are [Pod.Uncounted] among them;
 	// 0 for no bound.
 	Left int
-	// OneByOne workloads create a pod once all those before it are ready. How long that takes is
-	// not known: a machine that is bought for the next one may be given back before it comes.
+	// OneByOne workloads create a pod once all those before it have been ready for ReadyFor.
 	OneByOne bool
+	ReadyFor time.Duration
 	// Silent workloads do not say when they are refused a pod.
 	Silent bool
 	// Since is when it began to create the pods that it wants now: when it was made or started,
@@ -146,9 +146,9 @@ type announcement struct {
 // Nothing is announced for a workload with pods which have volume claims (these decide where
 // a pod may go, and do not exist yet), wait for gates, are left to another scheduler, or have
 // rules that name labels in which they differ; nor in a namespace that is being deleted; nor
-// for one that creates its pods one by one; nor what a ResourceQuota keeps back; nor for one that
-// is not creating pods, since something keeps it from doing so; nor more than mostAhead pods of one and
-// mostAnnounced of all.
+// what a ResourceQuota keeps back; nor for one that is not creating pods, since something keeps
+// it from doing so; nor more than one pod of a workload that creates them one by one, mostAhead
+// of any other, and mostAnnounced of all.
 func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
 	if len(s.coming.workloads) == 0 {
 		return nil, nil
@@ -205,8 +205,9 @@ func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announce
 		if a.workload.Set != "" {
 			a.inSet = inSet[a.workload.Set]
 		}
-		if !a.workload.OneByOne {
-			a.missing = a.wants() - a.living
+		a.missing = a.wants() - a.living
+		if a.workload.OneByOne {
+			a.missing = min(a.missing, 1)
 		}
 		due = append(due, a)
 	}
@@ -230,9 +231,13 @@ func (a *announcement) wants() int {
 }
 
 // serves reports whether the pods that are known show what those to come are like, and
-// were created lately.
+// were created so lately that more may come.
 func (a *announcement) serves(now time.Time) bool {
-	return !a.gated && a.newest.Pattern && now.Sub(a.newest.Created) <= announceFor && !rulesName(a.newest.Spec, podLabel)
+	lately := now.Sub(a.newest.Created) <= announceFor
+	if a.workload != nil && a.workload.OneByOne {
+		lately = a.newest.expected(now)
+	}
+	return lately && !a.gated && a.newest.Pattern && !rulesName(a.newest.Spec, podLabel)
 }
 
 // ending reports whether a namespace is being deleted: nothing can be created there.
@@ -253,13 +258,17 @@ func AnnouncedFor(uid string) (workload string, announced bool) {
 }
 
 // pod is the pod with this number among those to come. Its name is one that no object
-// can have.
+// can have. Of a workload that creates them one by one there is always one to come, which is
+// another one after each that has come: its name counts those before it.
 func (a *announcement) pod(i int) *Pod {
 	p := *a.newest
 	number := fmt.Sprint(numberMark, i)
+	if a.workload != nil && a.workload.OneByOne {
+		number = fmt.Sprint(numberMark, a.living)
+	}
 	p.Ref = model.PodRef{Namespace: a.namespace, Name: a.name + number}
 	p.UID, p.OwnerUID, p.Revision = a.uid+number, a.uid, ""
-	p.Node, p.Nominated, p.Terminating, p.Unready = "", "", false, false
+	p.Node, p.Nominated, p.Terminating, p.Unready, p.ReadyAfter = "", "", false, false, 0
 	p.Wanted, p.Unjudged, p.Announced = true, true, i+1
 	return &p
 }

@@ -45,6 +45,7 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 		change(p)
 		store.Put(p)
 	}
+	first := 0
 	step := func(what string, want, living int) {
 		t.Helper()
 		pods, had := store.Snapshot().announced(now)
@@ -52,7 +53,7 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 			t.Errorf("%s: %d pods are announced beside %d, want %d beside %d", what, len(pods), had["rs"], want, living)
 		}
 		for i, p := range pods {
-			if p.Node != "" || !p.Wanted || !p.Unjudged || p.Announced != i+1 || p.UID != fmt.Sprintf("rs#%d", i) || p.Spec != spec {
+			if p.Node != "" || !p.Wanted || !p.Unjudged || p.Announced != i+1 || p.UID != fmt.Sprintf("rs#%d", first+i) || p.Spec != spec {
 				t.Errorf("%s: got pod %+v", what, p)
 			}
 		}
@@ -91,7 +92,11 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	}
 	store.Remove(&Quota{Namespace: "default", Name: "q"})
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10, OneByOne: true})
-	step("they come one after the other", 0, 0)
+	first = 1
+	step("they come one after the other", 1, 1)
+	first = 0
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10, OneByOne: true, ReadyFor: time.Minute})
+	step("they come one after the other, slowly", 0, 0)
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 1})
 	step("the owner is scaled back", 0, 0)
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10})

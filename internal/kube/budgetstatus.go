@@ -59,7 +59,7 @@ func (s *budgetStatuses) of(o *policyv1.PodDisruptionBudget) (status policyv1.Po
 			continue
 		}
 		pods = append(pods, pod)
-		if pod.Spec.NodeName != "" && !hasGone(pod) && !unready(pod) {
+		if unready, _ := readiness(pod); pod.Spec.NodeName != "" && !hasGone(pod) && !unready {
 			healthy++
 		}
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -44,8 +45,8 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 		Created:      pod.CreationTimestamp.Time,
 
 		EvictionCost: evictionCost(pod, in.settings.DeletionCostManaged),
-		Unready:      unready(pod),
 	}
+	out.Unready, out.ReadyAfter = readiness(pod)
 	if everyPod && pod.UID == "" && pod.Spec.NodeName == "" && out.Spec.Invalid == "" && out.Spec.TooMuch == "" {
 		if why := in.refusals.of(pod); why != "" {
 			out.Spec = in.refused(out.Spec, why)
@@ -174,15 +175,22 @@ func evictionCost(pod *corev1.Pod, deletionCostManaged bool) float64 {
 	return min(max(cost, -10), 10)
 }
 
-// unready reports whether a pod says of itself that it does not work. One that
-// says nothing, as in files, is taken to.
-func unready(pod *corev1.Pod) bool {
+// readiness is whether a pod says of itself that it does not work, and, where it says that it
+// works, since how many seconds after it was created, 1 at least. One that says nothing, as in
+// files, is taken to work.
+func readiness(pod *corev1.Pod) (unready bool, after int32) {
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status != corev1.ConditionTrue
+		c := &pod.Status.Conditions[i]
+		if c.Type != corev1.PodReady {
+			continue
 		}
+		if c.Status != corev1.ConditionTrue {
+			return true, 0
+		}
+		seconds := c.LastTransitionTime.Sub(pod.CreationTimestamp.Time) / time.Second
+		return false, int32(min(max(seconds, 1), math.MaxInt32))
 	}
-	return false
+	return false, 0
 }
 
 func ownedBy(pod *corev1.Pod, apiVersion, kind string) bool {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,6 +56,7 @@ func Workload(o client.Object) *fleet.Workload {
 		w.Pods = replicas(o.Spec.Replicas)
 		w.Silent = true
 		w.OneByOne = o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+		w.ReadyFor = time.Duration(o.Spec.MinReadySeconds) * time.Second
 	case *batchv1.Job:
 		w.Left = left(o)
 		w.Pods, w.Silent = parallel(o, w.Left), true

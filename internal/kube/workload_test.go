@@ -2,6 +2,7 @@ package kube
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -43,7 +44,7 @@ func TestWorkloadsWantPods(t *testing.T) {
 			Spec: corev1.ReplicationControllerSpec{Replicas: &five},
 			Status: corev1.ReplicationControllerStatus{Replicas: 3, Conditions: []corev1.ReplicationControllerCondition{
 				{Type: corev1.ReplicationControllerReplicaFailure, Status: corev1.ConditionTrue}}}}, 3, false, false},
-		{"an ordered StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &five}}, 5, true, true},
+		{"an ordered StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &five, MinReadySeconds: 7}}, 5, true, true},
 		{"a parallel StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta,
 			Spec: appsv1.StatefulSetSpec{Replicas: &five, PodManagementPolicy: appsv1.ParallelPodManagement}}, 5, true, false},
 		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, true, false},
@@ -65,6 +66,9 @@ func TestWorkloadsWantPods(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := &fleet.Workload{UID: "1", Namespace: "default", Name: "web", Pods: c.pods, Silent: c.silent, OneByOne: c.one}
+			if c.one {
+				want.ReadyFor = 7 * time.Second
+			}
 			if job, is := c.o.(*batchv1.Job); is && job.Spec.Completions != nil {
 				want.Left = c.pods // none of these Jobs has more than it runs at once
 			}

@@ -112,7 +112,7 @@ func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
 		{"a ReplicaSet that is scaled to nothing", "ReplicaSet", paused, nil, nil, 1, 1},
 		{"a parallel StatefulSet", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 2, 9},
 		{"a parallel StatefulSet that may be refused its second pod", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 1, 1},
-		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 1, 1},
+		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 1, 2},
 		{"a Job", "Job", job(func(*batchv1.Job) {}), nil, nil, 2, 9},
 		{"a Job that may be refused its second pod", "Job", job(func(*batchv1.Job) {}), nil, nil, 1, 1},
 		{"a Job whose second pod is three seconds late", "Job", job(func(*batchv1.Job) {}), nil, func(p *corev1.Pod) {
@@ -585,5 +585,50 @@ func TestPodsThatDifferFromTheirPatternArePlanned(t *testing.T) {
 		if len(w.loop.reservations.patterns) != 0 {
 			t.Errorf("places are kept for pods that do not come: %v", w.loop.reservations.patterns)
 		}
+	})
+}
+
+// Of a StatefulSet that creates its pods one by one, one is always planned ahead: while the one
+// before it boots for minutes, and again as soon as it has come itself, be it bound at once.
+func TestOrderedSetHasOneMachineAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		three := int32(3)
+		set := &appsv1.StatefulSet{ObjectMeta: replicaSet("db", 0).ObjectMeta, Spec: appsv1.StatefulSetSpec{Replicas: &three}}
+		alone := func(p *corev1.Pod) {
+			p.Labels = map[string]string{"app": "db"}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				}},
+			}}
+		}
+		w := newWorld(t, objects(nodePool(), podsOf("StatefulSet", set, 0, 1, alone))...)
+		w.create(set)
+		w.sync()
+		w.plan()
+		w.wantClaims(2)
+		for range 18 { // it boots for three minutes
+			time.Sleep(10 * time.Second)
+			w.sync()
+			w.plan()
+			w.wantClaims(2)
+		}
+		// The first is ready, and the second comes, for which there is a machine. So the third has one.
+		w.join(w.claims()[0], "4")
+		w.join(w.claims()[1], "4")
+		w.bind("db-0", "node-"+w.claims()[0].Name)
+		w.create(podsOf("StatefulSet", set, 1, 1, alone)...)
+		w.sync()
+		w.plan()
+		w.wantClaims(3)
+		w.bind("db-1", "node-"+w.claims()[1].Name)
+		w.sync()
+		w.plan()
+		w.wantClaims(3)
+		// It is the last one.
+		w.create(podsOf("StatefulSet", set, 2, 1, alone)...)
+		w.sync()
+		w.plan()
+		w.wantClaims(3)
 	})
 }

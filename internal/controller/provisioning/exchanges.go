@@ -44,8 +44,8 @@ func (r *reservations) left(in *fleet.Input, all iter.Seq[*fleet.Pod]) map[sameK
 }
 
 // arrive takes a place that was reserved before the pod existed: one where it fits, if
-// there is any. A pod that differs from the one after which the place was planned may be able
-// to run elsewhere only, and takes none.
+// there is any, or the place that a pod has left which was bound there. A pod that differs from
+// the one after which the place was planned may be able to run elsewhere only, and takes none.
 func (k *keeping) arrive(pod *fleet.Pod, fits func(claim string) bool) (claim string, ok bool) {
 	if pod.Announced > 0 {
 		return "", false
@@ -54,7 +54,10 @@ func (k *keeping) arrive(pod *fleet.Pod, fits func(claim string) bool) (claim st
 	if len(k.free[kind]) == 0 {
 		kind.owner = k.in.Set(pod.OwnerUID)
 	}
-	return takeFrom(k.free, kind, fits)
+	if claim, ok = takeFrom(k.free, kind, fits); ok {
+		claim, _ = k.exchange(pod, claim, fits)
+	}
+	return claim, ok
 }
 
 // exchange gives a pod with a place on the machine of a claim the place that another pod of

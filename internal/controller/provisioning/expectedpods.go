@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -136,6 +137,13 @@ func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 		r.fresh[key] = true
 	}
 	return what
+}
+
+// Knows reports whether a pod has been observed.
+func (r *ExpectedPods) Knows(pod *corev1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pods[client.ObjectKeyFromObject(pod)].uid == pod.UID
 }
 
 // AnyFresh reports whether any pod still waits that has begun to since TakeFresh.

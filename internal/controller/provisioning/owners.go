@@ -100,14 +100,32 @@ func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
 	case have.Alive >= w.Pods:
 		return have.Open == 0 && observed(obj), false
 	case w.OneByOne:
-		// The next pod comes once these are ready, and is not planned before.
-		return have.Open == 0, false
+		// The next pod comes once these are ready. One is planned before.
+		return have.Open == 0, have.Patterns > 0 && c.announces(o.Namespace)
 	}
 	shown := have.Patterns > 0
 	if w.Silent {
 		shown = have.Patterns > 1 // one pod does not show that it may have more
 	}
-	return shown && c.Announces != nil && c.Announces(o.Namespace), true
+	return shown && c.announces(o.Namespace), true
+}
+
+func (c *Completeness) announces(namespace string) bool {
+	return c.Announces != nil && c.Announces(namespace)
+}
+
+// ordered reports whether an owner creates its pods one by one, and more are to come. Each that
+// comes is a reason to plan, whether it has a place or not: the next one can be planned then.
+func (c *Completeness) ordered(ctx context.Context, o Owner) bool {
+	if o.Kind != "StatefulSet" {
+		return false
+	}
+	set := &appsv1.StatefulSet{}
+	if err := c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, set, client.UnsafeDisableDeepCopy); err != nil {
+		return false // the idle window or the next round sees its pods
+	}
+	_, more := c.look(ctx, o)
+	return more && kube.Workload(set).OneByOne
 }
 
 // objectOf returns an empty object of the kind of an owner, or nil for kinds that are

@@ -121,7 +121,12 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 	owner := ownerOf(pod)
 	// Before its pod is noted: an owner with a pod is not about to create its first one.
 	news := News{Appeared: t.complete.Starting.appeared(owner)}
-	switch t.pods.Observe(pod) {
+	first := !t.pods.Knows(pod)
+	what := t.pods.Observe(pod)
+	if what != New && first && t.complete.ordered(ctx, owner) {
+		t.batch.Trigger(string(pod.UID), News{Owner: &owner, Tentative: true})
+	}
+	switch what {
 	case NothingNew:
 		if !podutils.IsProvisionable(pod) && !kube.Unjudged(pod) {
 			return reconcile.Result{}, nil
