@@ -62,7 +62,7 @@ func (b *Buffer) pod(i int) *Pod {
 	p.Ref = b.ref(i)
 	p.UID, p.Revision = fmt.Sprint(b.UID, bufferMark, i), ""
 	p.Owner, p.OwnerUID, p.Pattern = Owner{Kind: BufferKind, Name: b.Name}, b.UID, false
-	p.Node, p.Nominated, p.Terminating, p.Unready, p.ReadyAfter = "", "", false, false, 0
+	p.Node, p.Nominated, p.Terminating, p.Leaving, p.Unready, p.ReadyAfter = "", "", false, nil, false, 0
 	p.Wanted, p.Unjudged, p.Announced, p.Buffer = true, false, i, b.Name
 	p.EvictionCost, p.Claims = 0, nil
 	return &p

@@ -68,7 +68,8 @@ type Owner struct {
 	Kind, Name string
 }
 
-// Pod is the record of one pod.
+// Pod is the record of one pod. There may be hundreds of thousands: what few have is behind a
+// pointer, and what is small stands together.
 type Pod struct {
 	Ref model.PodRef
 	// UID and Revision (the resourceVersion) tell one state of one pod from
@@ -79,50 +80,29 @@ type Pod struct {
 	Labels   *Labels
 	Owner    Owner
 	// OwnerUID is that of the object that created it, which for a pod of a Deployment is
-	// a ReplicaSet. Pattern marks a pod after which those are planned that this owner
-	// still has to create: its scheduler is the default one, and it has neither volume
-	// claims nor a place by birth. Gated pods wait for a scheduling gate.
-	OwnerUID       string
-	Pattern, Gated bool
+	// a ReplicaSet.
+	OwnerUID string
 	// Node is where it is bound, empty while it waits.
 	Node string
 	// Nominated is the node that a pod which waits is promised to
 	// (status.nominatedNodeName), by the scheduler's preemption or by nap. While
 	// that node is there, the pod counts on it and is not planned again.
 	Nominated string
-	// Wanted marks a pod that waits for a node and that planning should find one
-	// for, unless the node of its nomination is there.
-	Wanted bool
-	// Unjudged marks a wanted pod about which the scheduler has said nothing yet.
-	Unjudged bool
-	// Announced is the number, from 1, of a pod that does not exist: its owner is about
-	// to create it. It is 0 for pods that exist.
-	Announced int
 	// Buffer names the CapacityBuffer, in the pod's namespace, which the pod holds room
 	// for; empty for all other pods. Such a virtual pod has its number in Announced, never
 	// exists, and makes way for pods that do.
 	Buffer string
-	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
-	Terminal    bool
-	Terminating bool
-	// Uncounted pods have succeeded, and their Job does not say so yet.
-	Uncounted bool
-	// LeavingSince is when a Terminating pod was asked to go, GoneBy when the kubelet will have
-	// killed it.
-	LeavingSince, GoneBy time.Time
-	// Daemon pods belong to a DaemonSet; Static ones to their node.
-	Daemon bool
-	Static bool
+	// Announced is the number, from 1, of a pod that does not exist: its owner is about
+	// to create it. It is 0 for pods that exist.
+	Announced int
+	// Leaving is set of Terminating pods.
+	Leaving *Leaving
 	// KeepUntil is until when the pod must not be moved (the do-not-disrupt
 	// annotation): zero for pods that may be, [Forever] without an end.
 	KeepUntil time.Time
 	// EvictionCost is what moving it costs in Karpenter's unit, where a plain pod
 	// is 1 (see model.MovableClass).
 	EvictionCost float64
-	// Unready pods do not report that they work. ReadyAfter is how many seconds after Created the
-	// others began to, 0 where they do not say.
-	Unready    bool
-	ReadyAfter int32
 	// Claims are the names of its persistent volume claims.
 	Claims []string
 	// OwnDeviceClaims are the ResourceClaims that were made for the pod from templates, by
@@ -130,6 +110,33 @@ type Pod struct {
 	OwnDeviceClaims map[string]string
 	// Created orders the pods of a class.
 	Created time.Time
+	// ReadyAfter is how many seconds after Created a pod that is not Unready became ready, 0 where
+	// it does not say.
+	ReadyAfter int32
+	// Unready pods do not report that they work.
+	Unready bool
+	// Pattern marks a pod after which those are planned that its owner still has to create: its
+	// scheduler is the default one, and it has neither volume claims nor a place by birth. Gated
+	// pods wait for a scheduling gate.
+	Pattern, Gated bool
+	// Wanted marks a pod that waits for a node and that planning should find one
+	// for, unless the node of its nomination is there.
+	Wanted bool
+	// Unjudged marks a wanted pod about which the scheduler has said nothing yet.
+	Unjudged bool
+	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
+	Terminal    bool
+	Terminating bool
+	// Uncounted pods have succeeded, and their Job does not say so yet.
+	Uncounted bool
+	// Daemon pods belong to a DaemonSet; Static ones to their node.
+	Daemon bool
+	Static bool
+}
+
+// Leaving is when a pod was asked to go, and when the kubelet will have killed it.
+type Leaving struct {
+	Since, GoneBy time.Time
 }
 
 // Forever is a KeepUntil without an end.
@@ -150,7 +157,10 @@ const vacatesWithin, overdue = 30 * time.Second, 5 * time.Second
 
 // vacates reports whether a pod will be gone before a machine that is bought now can take pods.
 func vacates(p *Pod, now time.Time) bool {
-	return p.Terminating && !p.Daemon && !p.Static && p.GoneBy.After(now.Add(-overdue)) && !p.GoneBy.After(now.Add(vacatesWithin))
+	if p.Leaving == nil || p.Daemon || p.Static {
+		return false
+	}
+	return p.Leaving.GoneBy.After(now.Add(-overdue)) && !p.Leaving.GoneBy.After(now.Add(vacatesWithin))
 }
 
 // Movable reports whether a pod of a node that leaves needs a place elsewhere

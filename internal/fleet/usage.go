@@ -229,8 +229,8 @@ func (w *usageWriter) addClaim(u *model.NodeUsage, n *stateNode) {
 func lastEvent(n *stateNode) time.Time {
 	last := n.claim.LastPodEvent
 	for _, p := range n.pods {
-		if n.runsPod(p) && p.Terminating && !p.Daemon && p.LeavingSince.After(last) {
-			last = p.LeavingSince
+		if n.runsPod(p) && p.Leaving != nil && !p.Daemon && p.Leaving.Since.After(last) {
+			last = p.Leaving.Since
 		}
 	}
 	return last

@@ -114,11 +114,11 @@ func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 		pod  Pod
 		want time.Time
 	}{
-		"it leaves":             {Pod{Terminating: true, LeavingSince: told.Add(9 * time.Second)}, told.Add(9 * time.Second)},
-		"it has left long ago":  {Pod{Terminating: true, LeavingSince: told.Add(-time.Hour)}, told},
+		"it leaves":             {Pod{Terminating: true, Leaving: &Leaving{Since: told.Add(9 * time.Second)}}, told.Add(9 * time.Second)},
+		"it has left long ago":  {Pod{Terminating: true, Leaving: &Leaving{Since: told.Add(-time.Hour)}}, told},
 		"it stays":              {Pod{}, told},
-		"it is a daemon's":      {Pod{Terminating: true, Daemon: true, LeavingSince: told.Add(9 * time.Second)}, told},
-		"it leaves another one": {Pod{Terminating: true, Node: "node-2", LeavingSince: told.Add(9 * time.Second)}, told},
+		"it is a daemon's":      {Pod{Terminating: true, Daemon: true, Leaving: &Leaving{Since: told.Add(9 * time.Second)}}, told},
+		"it leaves another one": {Pod{Terminating: true, Node: "node-2", Leaving: &Leaving{Since: told.Add(9 * time.Second)}}, told},
 	} {
 		store := NewStore()
 		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})

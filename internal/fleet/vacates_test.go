@@ -16,12 +16,12 @@ func TestRoomOfPodsThatGoIsForPodsThatWait(t *testing.T) {
 		free   bool
 	}{
 		"runs":                          {func(p *Pod) {}, false},
-		"goes within its grace period":  {func(p *Pod) { p.Terminating, p.GoneBy = true, now.Add(30*time.Second) }, true},
-		"may take its time":             {func(p *Pod) { p.Terminating, p.GoneBy = true, now.Add(10*time.Minute) }, false},
-		"should be gone, any moment":    {func(p *Pod) { p.Terminating, p.GoneBy = true, now.Add(-2*time.Second) }, true},
-		"should be gone for a while":    {func(p *Pod) { p.Terminating, p.GoneBy = true, now.Add(-6*time.Second) }, false},
-		"is a DaemonSet's, others come": {func(p *Pod) { p.Terminating, p.GoneBy, p.Daemon = true, now, true }, false},
-		"belongs to its node":           {func(p *Pod) { p.Terminating, p.GoneBy, p.Static = true, now, true }, false},
+		"goes within its grace period":  {func(p *Pod) { p.Terminating, p.Leaving = true, &Leaving{GoneBy: now.Add(30 * time.Second)} }, true},
+		"may take its time":             {func(p *Pod) { p.Terminating, p.Leaving = true, &Leaving{GoneBy: now.Add(10 * time.Minute)} }, false},
+		"should be gone, any moment":    {func(p *Pod) { p.Terminating, p.Leaving = true, &Leaving{GoneBy: now.Add(-2 * time.Second)} }, true},
+		"should be gone for a while":    {func(p *Pod) { p.Terminating, p.Leaving = true, &Leaving{GoneBy: now.Add(-6 * time.Second)} }, false},
+		"is a DaemonSet's, others come": {func(p *Pod) { p.Terminating, p.Leaving, p.Daemon = true, &Leaving{GoneBy: now}, true }, false},
+		"belongs to its node":           {func(p *Pod) { p.Terminating, p.Leaving, p.Static = true, &Leaving{GoneBy: now}, true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := NewStore()

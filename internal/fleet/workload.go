@@ -268,7 +268,7 @@ func (a *announcement) pod(i int) *Pod {
 	}
 	p.Ref = model.PodRef{Namespace: a.namespace, Name: a.name + number}
 	p.UID, p.OwnerUID, p.Revision = a.uid+number, a.uid, ""
-	p.Node, p.Nominated, p.Terminating, p.Unready, p.ReadyAfter = "", "", false, false, 0
+	p.Node, p.Nominated, p.Terminating, p.Leaving, p.Unready, p.ReadyAfter = "", "", false, nil, false, 0
 	p.Wanted, p.Unjudged, p.Announced = true, true, i+1
 	return &p
 }

@@ -25,24 +25,23 @@ func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 
 func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 	*out = fleet.Pod{
-		Ref:          model.PodRef{Namespace: pod.Namespace, Name: pod.Name},
-		UID:          string(pod.UID),
-		Revision:     pod.ResourceVersion,
-		Spec:         in.spec(pod),
-		Labels:       in.labelSet(pod.Labels),
-		Owner:        ownerOf(pod),
-		Node:         pod.Spec.NodeName,
-		Nominated:    pod.Status.NominatedNodeName,
-		Terminal:     pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
-		Terminating:  pod.DeletionTimestamp != nil,
-		Uncounted:    pod.Status.Phase == corev1.PodSucceeded && slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer),
-		LeavingSince: leavingSince(pod),
-		GoneBy:       goneBy(pod),
-		Daemon:       ownedBy(pod, "apps/v1", "DaemonSet"),
-		Static:       ownedBy(pod, "v1", "Node"),
-		KeepUntil:    keepUntil(pod),
-		Claims:       claimNames(pod),
-		Created:      pod.CreationTimestamp.Time,
+		Ref:         model.PodRef{Namespace: pod.Namespace, Name: pod.Name},
+		UID:         string(pod.UID),
+		Revision:    pod.ResourceVersion,
+		Spec:        in.spec(pod),
+		Labels:      in.labelSet(pod.Labels),
+		Owner:       ownerOf(pod),
+		Node:        pod.Spec.NodeName,
+		Nominated:   pod.Status.NominatedNodeName,
+		Terminal:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Terminating: pod.DeletionTimestamp != nil,
+		Uncounted:   pod.Status.Phase == corev1.PodSucceeded && slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer),
+		Leaving:     leaving(pod),
+		Daemon:      ownedBy(pod, "apps/v1", "DaemonSet"),
+		Static:      ownedBy(pod, "v1", "Node"),
+		KeepUntil:   keepUntil(pod),
+		Claims:      claimNames(pod),
+		Created:     pod.CreationTimestamp.Time,
 
 		EvictionCost: evictionCost(pod, in.settings.DeletionCostManaged),
 	}
@@ -115,22 +114,17 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// goneBy is when the grace period of a pod's deletion is over, zero where it is not deleted.
-func goneBy(pod *corev1.Pod) time.Time {
+// leaving is when the deletion of a pod was asked for, and when its grace period is over, which is
+// what its timestamp says; nil where it is not deleted.
+func leaving(pod *corev1.Pod) *fleet.Leaving {
 	if pod.DeletionTimestamp == nil {
-		return time.Time{}
+		return nil
 	}
-	return pod.DeletionTimestamp.Time
-}
-
-// leavingSince is when the deletion of a pod was asked for: its timestamp says when
-// the grace period is over.
-func leavingSince(pod *corev1.Pod) time.Time {
-	since := goneBy(pod)
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil && !since.IsZero() {
-		since = since.Add(-time.Duration(*grace) * time.Second)
+	out := &fleet.Leaving{Since: pod.DeletionTimestamp.Time, GoneBy: pod.DeletionTimestamp.Time}
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		out.Since = out.Since.Add(-time.Duration(*grace) * time.Second)
 	}
-	return since
+	return out
 }
 
 // wanted follows what Karpenter provisions for: a pod that the scheduler has

@@ -63,14 +63,15 @@ func TestLeavingSinceDeletionRequest(t *testing.T) {
 	over, grace := metav1.NewTime(time.Date(2026, 6, 18, 12, 0, 30, 0, time.UTC)), int64(30)
 	for name, c := range map[string]struct {
 		meta metav1.ObjectMeta
-		want time.Time
+		want *fleet.Leaving
 	}{
-		"it stays":             {metav1.ObjectMeta{}, time.Time{}},
-		"with a grace period":  {metav1.ObjectMeta{DeletionTimestamp: &over, DeletionGracePeriodSeconds: &grace}, over.Add(-30 * time.Second)},
-		"without grace period": {metav1.ObjectMeta{DeletionTimestamp: &over}, over.Time},
+		"it stays": {metav1.ObjectMeta{}, nil},
+		"with a grace period": {metav1.ObjectMeta{DeletionTimestamp: &over, DeletionGracePeriodSeconds: &grace},
+			&fleet.Leaving{Since: over.Add(-30 * time.Second), GoneBy: over.Time}},
+		"without grace period": {metav1.ObjectMeta{DeletionTimestamp: &over}, &fleet.Leaving{Since: over.Time, GoneBy: over.Time}},
 	} {
-		if got := leavingSince(&corev1.Pod{ObjectMeta: c.meta}); !got.Equal(c.want) {
-			t.Errorf("%s: since %s, want %s", name, got, c.want)
+		if diff := cmp.Diff(c.want, leaving(&corev1.Pod{ObjectMeta: c.meta})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
