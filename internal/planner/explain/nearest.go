@@ -10,11 +10,12 @@ import (
 )
 
 // nearest finds the option for which the least must change: the fewest labels, tolerations,
-// resources and limits, of those the one that misses by least, of those the cheapest. It says
-// what that has and what the pod wants, and is nil if there is no option that fails a check.
+// resources and limits, of those one that the pod may use and that has only run out, of those the
+// one that misses by least, of those the cheapest. It says what that has and what the pod wants,
+// and is nil if there is no option that fails a check.
 func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.NearestMiss {
 	s := e.Space
-	best := e.least(fewestChanges(len(s.Options), checks), pod)
+	best := e.least(usable(fewestChanges(len(s.Options), checks), checks), pod)
 	if best < 0 {
 		return nil
 	}
@@ -31,6 +32,21 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
 		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Quota: miss.Quota, Fails: e.fails(best, checks),
 	}
+}
+
+// usable are those options of a set that have only run out: a limit or a quota is full. Where
+// there are none it is the set itself. What a pod asks for is meant, more so than a limit.
+func usable(set bitset.Set, checks []feasible.Check) bitset.Set {
+	out := set.Clone()
+	for _, c := range checks {
+		if c.Pass != nil && !feasible.RunsOut(c.Reason) {
+			out.And(c.Pass)
+		}
+	}
+	if out.Any() {
+		return out
+	}
+	return set
 }
 
 // fails are the reasons of all checks that an option fails, in their order.
