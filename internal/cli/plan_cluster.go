@@ -42,11 +42,11 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 		}
 		objects, missing, forbidden = append(objects, owners...), append(missing, none...), append(forbidden, refused...)
 	}
-	quotas, none, refused, err := kube.ListQuotas(ctx, config)
+	toCome, none, refused, err := kube.ListForPodsToCome(ctx, config)
 	if err != nil {
 		return unreadable(cluster, config.Host, err)
 	}
-	missing, forbidden = append(missing, none...), append(forbidden, refused...)
+	objects, missing, forbidden = append(objects, toCome...), append(missing, none...), append(forbidden, refused...)
 	for _, kind := range missing {
 		p.notes = append(p.notes, "the cluster has no "+kind)
 	}
@@ -54,9 +54,6 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 		return err
 	}
 	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread, IgnoreClaims: p.claimsIgnored(), Manages: p.told.manages()})
-	for _, o := range quotas { // of pods that are not there yet, and the cluster's own are
-		p.note(o)
-	}
 	for _, o := range objects {
 		if overlay, is := o.(*v1alpha1.NodeOverlay); is {
 			p.overlays.note(overlay, true)

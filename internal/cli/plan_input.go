@@ -522,7 +522,7 @@ func (p *planInput) addDefaultPool() {
 var (
 	harmless = []string{
 		"RuntimeClasses", "PriorityClasses", "NodeOverlays", "DeviceClasses", "ResourceClaims", "ResourceClaimTemplates", "ResourceSlices",
-		"ResourceQuotas",
+		"ResourceQuotas", "StatefulSets",
 	}
 	essential = []string{"Pods", "Nodes"}
 )

@@ -38,17 +38,22 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 	return listLive(ctx, config, plannedKinds())
 }
 
-// ListForDefaultSpread is ListCluster for what [DefaultSpread] looks at beside that.
+// ListForDefaultSpread is ListCluster for what [DefaultSpread] looks at beside that and
+// [ListForPodsToCome].
 func ListForDefaultSpread(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
 	return listLive(ctx, config, []plannedKind{
 		{"Services", &corev1.ServiceList{}}, {"ReplicaSets", &appsv1.ReplicaSetList{}},
-		{"StatefulSets", &appsv1.StatefulSetList{}}, {"ReplicationControllers", &corev1.ReplicationControllerList{}},
+		{"ReplicationControllers", &corev1.ReplicationControllerList{}},
 	})
 }
 
-// ListQuotas is ListCluster for the ResourceQuotas, which pods that do not exist yet have to fit in.
-func ListQuotas(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
-	return listLive(ctx, config, []plannedKind{{"ResourceQuotas", &corev1.ResourceQuotaList{}}})
+// ListForPodsToCome is ListCluster for the StatefulSets, of which nodes may wait for the next pod
+// for minutes, and for the ResourceQuotas, in which pods that do not exist yet have to fit. Other
+// owners of pods create theirs within seconds.
+func ListForPodsToCome(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
+	return listLive(ctx, config, []plannedKind{
+		{"StatefulSets", &appsv1.StatefulSetList{}}, {"ResourceQuotas", &corev1.ResourceQuotaList{}},
+	})
 }
 
 func listLive(ctx context.Context, config *rest.Config, kinds []plannedKind) (
