@@ -88,6 +88,8 @@ type toldNode struct {
 	report *movesReport
 	node   int
 	story  *story
+	// evicting are the pods that the drain of a node which leaves has still to evict.
+	evicting []model.PodRef
 }
 
 // tell writes the story, and reports whether the node goes.
@@ -211,8 +213,12 @@ func (t *toldNode) leaves(n *model.Node) bool {
 	l := &leaving[at]
 	since := fmt.Sprintf("its deletion was asked for at %s, %s ago; it is billed until its machine is gone",
 		l.Since.UTC().Format(time.RFC3339), model.FormatDuration(max(0, now.Sub(l.Since)).Truncate(time.Second)))
+	t.evicting = l.Evicting
 	if l.Blocks == "" {
 		t.story.Verdict = n.Name + " leaves: " + fleet.NothingInTheWay + "."
+		if l.Waits != "" {
+			t.story.Verdict = fmt.Sprintf("%s leaves: %s, which may pass.", n.Name, l.Waits)
+		}
 		t.story.Fix = "Nothing: its pods get other places."
 		t.story.say("%s", since)
 		return true
@@ -271,6 +277,15 @@ func (t *toldNode) describe() {
 			line += " since " + u.DriftSince.UTC().Format(time.RFC3339)
 		}
 		t.story.say("%s: %s", line, driftText(u.Drift))
+	}
+	if len(t.evicting) > 0 { // they count as pods that need another place, and not on this node
+		names := make([]string, len(t.evicting))
+		for i, ref := range t.evicting {
+			names[i] = ref.String()
+		}
+		owned := &planTable{planReport: &planReport{owners: t.report.owners}, style: tableStyle{wide: true}}
+		t.story.say("it has still to evict %s: %s", plural(len(names), "pod"), owned.owned(names))
+		return
 	}
 	t.story.say("its pods take %s of %s cpu and %s of %s memory",
 		cores(n.Used.Get(model.CPU)), cores(n.Allocatable.Get(model.CPU)),

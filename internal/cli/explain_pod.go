@@ -192,10 +192,16 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 	case record.Node != "":
 		return m.runningPod(record), nil
 	}
-	if gates := gatesOf(m.read.objects, ref); len(gates) > 0 {
+	if pod := podNamed(m.read.objects, ref); pod != nil && len(pod.Spec.SchedulingGates) > 0 {
+		var gates []string
+		for _, g := range pod.Spec.SchedulingGates {
+			gates = append(gates, g.Name)
+		}
 		s := &story{Verdict: fmt.Sprintf("%s waits for its scheduling gates to be removed: %s.", ref, strings.Join(gates, ", "))}
 		s.say("until then the scheduler does not look at it, and nothing is bought for it")
 		return s, nil
+	} else if pod != nil && record.Daemon {
+		return daemonPod(pod), nil
 	}
 	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
 }

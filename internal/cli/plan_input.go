@@ -365,17 +365,14 @@ func (p *planInput) noteIgnored() {
 	}
 }
 
-// gatesOf are the scheduling gates of a pod.
-func gatesOf(objects kube.Objects, ref model.PodRef) []string {
-	var names []string
+// podNamed is a pod among objects, nil where it is none of them.
+func podNamed(objects kube.Objects, ref model.PodRef) *corev1.Pod {
 	for o := range objects.All() {
 		if pod, is := o.(*corev1.Pod); is && pod.Name == ref.Name && pod.Namespace == ref.Namespace {
-			for _, g := range pod.Spec.SchedulingGates {
-				names = append(names, g.Name)
-			}
+			return pod
 		}
 	}
-	return names
+	return nil
 }
 
 // noteGated tells of pods that no scheduler looks at yet.

@@ -25,6 +25,10 @@ type LeavingNode struct {
 	// a PodDisruptionBudget is what holds it, Detaching that volumes have to be detached.
 	Pod                 model.PodRef
 	ByBudget, Detaching bool
+	// Evicting are the pods that its drain has still to evict. Waits is what one of them waits for
+	// that ends by itself, as a rule; empty where Blocks is set.
+	Evicting []model.PodRef
+	Waits    string
 }
 
 // NothingInTheWay is what is said of a node that leaves while nothing is known to block it.
@@ -93,6 +97,9 @@ func (n *LeavingNode) judge(claim *Claim, pods []*Pod, budgets *podBudgets, now 
 		n.Fix = "See whether the CSI driver of the volumes works, and which pods still use them; or " + force + "."
 	default:
 		for _, p := range pods {
+			n.Evicting = append(n.Evicting, p.Ref)
+		}
+		for _, p := range pods {
 			if n.held(p, now) {
 				n.Fix = "Remove the annotation from the pod, or delete the pod; or " + force + "."
 				break
@@ -132,13 +139,16 @@ func (n *LeavingNode) budgeted(p *Pod, budgets *podBudgets, now time.Time) bool 
 		switch b := &budgets.listed[of[0]]; {
 		case b.Blocking:
 			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s never allows an eviction of pod %s", b, p.Ref)
-		case b.Allowed <= 0 && now.Sub(n.Since) >= usuallyWithin:
-			n.Blocks = fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", b, p.Ref)
+		case b.Allowed <= 0:
+			n.Waits = fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", b, p.Ref)
+			if now.Sub(n.Since) >= usuallyWithin {
+				n.Blocks = n.Waits
+			}
 		}
 	}
 	if n.Blocks == "" {
 		return false
 	}
-	n.Pod, n.ByBudget = p.Ref, true
+	n.Pod, n.ByBudget, n.Waits = p.Ref, true, ""
 	return true
 }

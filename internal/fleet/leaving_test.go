@@ -70,5 +70,9 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 			(got[0].Blocks == "") != (got[0].Fix == "") {
 			t.Errorf("%s: %+v, want one that is blocked by %q", name, got, tt.want)
 		}
+		passes := name == "budget without room for a moment"
+		if (got[0].Waits != "") != passes || passes && (len(got[0].Evicting) != 1 || got[0].Evicting[0] != ref) {
+			t.Errorf("%s: it waits for %q with %v to evict", name, got[0].Waits, got[0].Evicting)
+		}
 	}
 }
