@@ -261,7 +261,8 @@ type Move struct {
 	HourlySaving string `json:"hourlySaving"`
 	// Stage is how far it is: Replacing, Draining, RollingBack, Leaving, Done or RolledBack.
 	Stage string `json:"stage"`
-	// Why is why it is rolled back, or what its nodes wait for that leave.
+	// Why is why it is rolled back, what it waits for although its replacements are there, or
+	// what its nodes wait for that leave.
 	Why string `json:"why,omitempty"`
 	// Begun is when it began.
 	Begun metav1.Time `json:"begun"`

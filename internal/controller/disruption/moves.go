@@ -38,6 +38,8 @@ func moveOf(c *command) v1alpha1.Move {
 		out.Stage, out.Why = stageRollingBack, c.failure.message
 	case c.drain != nil:
 		out.Stage = stageDraining
+	default: // its replacements come, or are there and it waits for something else
+		out.Why = c.waits
 	}
 	return out
 }
