@@ -369,7 +369,7 @@ func (o *operator) retry(ctx context.Context, what string, names []string) error
 	if o.told.document == nil {
 		return errors.New("refusals are remembered by the controller, and " + o.told.why)
 	}
-	counted := o.refusalsOf(names)
+	counted := refusalsOf(o.told, names, o.now)
 	if err := o.annotate(ctx, kindSnapshot, snapshotName, map[string]any{annotationRetry: strings.Join(names, ",")}); err != nil {
 		return err
 	}
@@ -383,8 +383,8 @@ func (o *operator) retry(ctx context.Context, what string, names []string) error
 // refusalsOf counts what the controller is about to forget of sizes and families, or of all
 // (*). Where another version of nap wrote the refusals in a form that this one cannot read, they
 // are forgotten all the same, and are not counted.
-func (o *operator) refusalsOf(names []string) string {
-	remembered, err := o.told.refusals(o.now)
+func refusalsOf(t *told, names []string, now func() time.Time) string {
+	remembered, err := t.refusals(now)
 	if err != nil {
 		return "Refusals"
 	}

@@ -76,7 +76,7 @@ func (a *announcement) creates(since []*Pod, now time.Time) bool {
 		}
 		last = p.Created
 		if w.OneByOne {
-			last = p.ready()
+			last = readySince(p)
 		}
 	}
 	switch {
@@ -89,18 +89,18 @@ func (a *announcement) creates(since []*Pod, now time.Time) bool {
 	return now.Sub(last) <= silentFor && (second || a.inSet > 1)
 }
 
-// ready is when a pod became ready, for the last time; while it is not, the end of time.
-func (p *Pod) ready() time.Time {
+// readySince is when a pod became ready, for the last time; while it is not, the end of time.
+func readySince(p *Pod) time.Time {
 	if p.Unready || p.ReadyAfter == 0 {
 		return Forever
 	}
 	return p.Created.Add(time.Duration(p.ReadyAfter) * time.Second)
 }
 
-// expected reports whether the pod after this one is about to come, of a workload that creates
+// nextIsDue reports whether the pod after this one is about to come, of a workload that creates
 // them one by one: this one becomes ready, or has just done so.
-func (p *Pod) expected(now time.Time) bool {
-	if ready := p.ready(); ready != Forever {
+func nextIsDue(p *Pod, now time.Time) bool {
+	if ready := readySince(p); ready != Forever {
 		return now.Sub(ready) <= announceFor
 	}
 	return now.Sub(p.Created) <= readyWithin

@@ -88,7 +88,7 @@ func TestOneByOneWorkloadsCreateNextPodWhenReady(t *testing.T) {
 		}
 	}
 	booting := &Pod{Created: began, Node: "n"}
-	if !booting.ready().Equal(Forever) {
+	if !readySince(booting).Equal(Forever) {
 		t.Error("a pod on a node whose kubelet says nothing of it yet counts as ready")
 	}
 }

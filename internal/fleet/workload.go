@@ -235,7 +235,7 @@ func (a *announcement) wants() int {
 func (a *announcement) serves(now time.Time) bool {
 	lately := now.Sub(a.newest.Created) <= announceFor
 	if a.workload != nil && a.workload.OneByOne {
-		lately = a.newest.expected(now)
+		lately = nextIsDue(a.newest, now)
 	}
 	return lately && !a.gated && a.newest.Pattern && !rulesName(a.newest.Spec, podLabel)
 }
