@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -250,4 +252,33 @@ func TestExpiringNodeStaysUntilItsExpiry(t *testing.T) {
 		t.Errorf("after its end: left are %v, want the replacement", got)
 	}
 	w.wantQuiet()
+}
+
+// A node has expired and its drain does not end, since a budget allows no eviction. The next to
+// expire is prepared all the same.
+func TestExpiredNodeThatStaysHoldsNoPreparation(t *testing.T) {
+	now := time.Now().Add(time.Hour) // the clock of the test
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "held", Generation: 1},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &intstr.IntOrString{IntVal: 0}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "held"}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 2},
+	}
+	aged := func(name string, age time.Duration) []client.Object {
+		objects := machine(name, "D4")
+		claim := objects[0].(*karpv1.NodeClaim)
+		claim.Spec.ExpireAfter = karpv1.MustParseNillableDuration("1h")
+		claim.CreationTimestamp = metav1.NewTime(now.Add(-age))
+		return objects
+	}
+	old := aged("old", 65*time.Minute)
+	old[0].(*karpv1.NodeClaim).DeletionTimestamp = &metav1.Time{Time: now.Add(-5 * time.Minute)}
+	w := newWorld(t, append(all(old, aged("next", 57*time.Minute), running(2, "held", "1700m", "old"), running(2, "web", "1700m", "next")), budget)...)
+	for range 3 {
+		w.pass()
+	}
+	if got := len(w.claims()); got != 3 {
+		t.Errorf("%d NodeClaims, want the two that expire and the replacement of the one that does so in 3 minutes; events: %q", got, w.recorder.lines)
+	}
 }

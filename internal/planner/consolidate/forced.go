@@ -152,11 +152,13 @@ func (f forcing) fits(n int32) bool {
 // one age would all stand twice otherwise.
 const preparedShare = 10
 
-// prepared counts, by policy, the nodes that expire and are being replaced already.
+// prepared counts, by policy, the nodes that expire soon and are being replaced already. Those
+// whose end has come do not count: their replacements wait for it no longer, and a node that
+// cannot be drained would keep all others of its NodePool from being prepared.
 func (f forcing) prepared() map[int]int {
-	out := map[int]int{}
+	out, rules := map[int]int{}, f.b.st.Eligible.Rules
 	for n := range f.b.p.Nodes {
-		if t := &f.b.p.Input.Usages[n]; t.Disrupting && f.b.st.Eligible.Rules.Expires(n) {
+		if t := &f.b.p.Input.Usages[n]; t.Disrupting && rules.Expires(n) && !rules.Expired(n) {
 			out[t.Policy]++
 		}
 	}
