@@ -131,8 +131,8 @@ func Reasons() []ReasonInfo {
 		{ReasonNothingCompatible, "Every offering is excluded, each by a different check.", "Start with the nearest miss."},
 		{ReasonBeingDisrupted, "The node is already being given up.", "Nothing: its pods get other places."},
 		{ReasonNotInitialized,
-			"The node, or one that has room for its pods, is not initialized or not ready; while it has pods it is not consolidated, " +
-				"and nothing is counted on it.",
+			"The node, or one that has room for its pods, is not initialized or not ready, or still takes in pods of other nodes; " +
+				"while it has pods it is not consolidated, and nothing is counted on it.",
 			"Wait until it is ready, or see why its kubelet does not report."},
 		{ReasonMoveFailed, "A command for the node failed a short time ago and was rolled back.",
 			"See the events of the node for what failed; it is tried again by itself."},

@@ -98,6 +98,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				if w.creating != nil && w.working {
 					w.creating()
 				}
+				if claim, ok := o.(*karpv1.NodeClaim); ok && claim.CreationTimestamp.IsZero() { // as an API server does
+					claim.CreationTimestamp = metav1.NewTime(w.clock.Now())
+				}
 				return w.write(func() error { return c.Create(ctx, o, opts...) })
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {

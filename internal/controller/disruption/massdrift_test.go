@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,4 +95,59 @@ func TestEmptyReplacementIsKeptForPodsWhosePlaceIsTaken(t *testing.T) {
 		t.Errorf("left are %s after %d pods have moved, want both replacements and 6", got, len(w.evicted))
 	}
 	w.wantQuiet()
+}
+
+// onlyD4 is a NodePool of one size whose nodes are never consolidated.
+func onlyD4(np *karpv1.NodePool) {
+	np.Spec.Disruption.ConsolidateAfter = karpv1.MustParseNillableDuration("Never")
+	np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{
+		Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"D4"},
+	})
+}
+
+// Eight drifted nodes are half full, and nothing consolidates them later. As many machines are
+// bought as their pods need, half of them wait for the room on these, and all go in two rounds.
+func TestDriftedNodesHalfFullShareMachines(t *testing.T) {
+	objects := []client.Object{nodePool(onlyD4)}
+	for i := range 8 {
+		name := fmt.Sprintf("m%d", i)
+		objects = append(objects, drifted(name, "D4")...)
+		objects = append(objects, running(1, "web", "1700m", name)...)
+	}
+	w := newWorld(t, objects...)
+	for range 4 {
+		w.pass()
+	}
+	if got := len(w.claims()); got != 12 {
+		t.Errorf("%d NodeClaims before the first machine is ready, want four new ones", got)
+	}
+	w.run(12)
+	if got := w.sizes(); got != "D4 D4 D4 D4" || len(w.evicted) != 8 {
+		t.Errorf("left are %s after %d pods have moved, want four machines and 8", got, len(w.evicted))
+	}
+	w.wantQuiet()
+}
+
+// A drifted node waits for room on the machine of another, whose drain hangs. It gets its own
+// when a quarter of an hour has passed, though nothing else has changed.
+func TestDriftedNodeWaitsForNoDrainThatHangs(t *testing.T) {
+	objects := []client.Object{nodePool(onlyD4)}
+	for _, name := range []string{"a", "b"} {
+		objects = append(objects, drifted(name, "D4")...)
+		objects = append(objects, running(1, "web", "1700m", name)...)
+	}
+	w := newWorld(t, objects...)
+	for range 20 {
+		w.pass()
+		w.cloud()
+	}
+	if got := len(w.claims()); got != 3 || w.disrupted() != 1 {
+		t.Fatalf("%d NodeClaims and %d nodes are disrupted, want one replacement and one node that is drained", got, w.disrupted())
+	}
+	w.clock.Step(15 * time.Minute)
+	w.pass()
+	w.pass()
+	if got := len(w.claims()); got != 4 || w.disrupted() != 2 {
+		t.Errorf("a quarter of an hour later: %d NodeClaims and %d nodes are disrupted, want two replacements", got, w.disrupted())
+	}
 }

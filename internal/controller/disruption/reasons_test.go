@@ -274,11 +274,12 @@ func TestExpiredNodeThatStaysHoldsNoPreparation(t *testing.T) {
 	}
 	old := aged("old", 65*time.Minute)
 	old[0].(*karpv1.NodeClaim).DeletionTimestamp = &metav1.Time{Time: now.Add(-5 * time.Minute)}
-	w := newWorld(t, append(all(old, aged("next", 57*time.Minute), running(2, "held", "1700m", "old"), running(2, "web", "1700m", "next")), budget)...)
+	objects := all(old, aged("next", 57*time.Minute), running(2, "held", "1700m", "old"), running(2, "web", "1700m", "next"))
+	w := newWorld(t, append(objects, budget)...)
 	for range 3 {
 		w.pass()
 	}
 	if got := len(w.claims()); got != 3 {
-		t.Errorf("%d NodeClaims, want the two that expire and the replacement of the one that does so in 3 minutes; events: %q", got, w.recorder.lines)
+		t.Errorf("%d NodeClaims, want two that expire and a replacement of the one that does in 3 minutes; events: %q", got, w.recorder.lines)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
 
@@ -76,12 +77,13 @@ func (f forcing) replaceUnhealthy(unhealthy []int32) {
 			strings.Compare(f.b.p.NodeName(int(x)), f.b.p.NodeName(int(y))),
 		)
 	})
+	coming := st.Eligible.Coming()
 	for _, n := range unhealthy {
 		if why := forcedBlock(st, n, model.DisruptUnhealthy); why != nil {
 			f.b.refuse([]int32{n}, why)
 			continue
 		}
-		if why := f.waitsForMachine(n); why != nil {
+		if why := f.waitsForMachine(n, coming); why != nil {
 			f.b.refuse([]int32{n}, why)
 			continue
 		}
@@ -90,7 +92,8 @@ func (f forcing) replaceUnhealthy(unhealthy []int32) {
 }
 
 // replaceDrifted empties nodes that have drifted, empty ones first, then those that
-// drifted first.
+// drifted first. They also wait for room on machines that replace other nodes: of nodes that
+// are half empty not each needs a machine of its own.
 func (f forcing) replaceDrifted(drifted []int32) {
 	st, usages, nodes := f.b.st, f.b.p.Input.Usages, f.b.p.Nodes
 	slices.SortStableFunc(drifted, func(x, y int32) int {
@@ -100,10 +103,14 @@ func (f forcing) replaceDrifted(drifted []int32) {
 			strings.Compare(f.b.p.NodeName(int(x)), f.b.p.NodeName(int(y))),
 		)
 	})
+	coming, known := slices.Concat(st.Eligible.Coming(), st.Eligible.Replacing()), int32(len(nodes))
 	for _, n := range drifted {
+		for ; known < int32(st.Bins.Len()); known++ {
+			coming = append(coming, known)
+		}
 		why := forcedBlock(st, n, model.DisruptDrifted)
 		if why == nil {
-			why = f.waitsForMachine(n)
+			why = f.waitsForMachine(n, coming)
 		}
 		if why != nil {
 			f.b.refuse([]int32{n}, why)
@@ -113,38 +120,49 @@ func (f forcing) replaceDrifted(drifted []int32) {
 	}
 }
 
-// waitsForMachine keeps a node whose pods have no room yet and will have it on
-// machines that are on their way: another would be bought beside them. It is nil where
-// that is not so.
-func (f forcing) waitsForMachine(n int32) *model.KeptNode {
+// waitsForMachine keeps a node whose pods have no room yet and will have it on bins that are on
+// their way or promised to others: another machine would be bought beside them. It then holds
+// that room, so that no other node waits for it. It is nil where that is not so.
+func (f forcing) waitsForMachine(n int32, coming []int32) *model.KeptNode {
 	st := f.b.st
-	coming := st.Eligible.Coming()
-	if len(coming) == 0 || f.b.p.Input.Policies[f.b.p.Nodes[n].Policy].Static || f.fits(n) {
+	if len(coming) == 0 || f.b.p.Input.Policies[f.b.p.Nodes[n].Policy].Static {
 		return nil
 	}
-	for _, c := range coming {
-		st.Eligible.SetReceives(c, true)
-	}
-	st.Arrange()
-	fits := f.fits(n)
-	f.receiveNone(coming)
-	if !fits {
-		return nil
-	}
-	return compiled.Keep(int(n), model.ReasonNotInitialized,
-		"%s waits for machines which are on their way and have room for its pods.", f.b.p.NodeName(int(n)))
-}
-
-// fits reports whether a node's pods have room on the nodes that take pods in.
-func (f forcing) fits(n int32) bool {
-	st := f.b.st
 	start := st.Mark()
 	st.Unplaced.Begin()
 	f.b.eval.Buyer.Replace(nil)
 	st.Remove(n)
-	placed := f.b.eval.Placer.PlaceAll()
+	var taken []state.Assignment
+	if !f.b.eval.Placer.PlaceAll() {
+		before := st.Mark()
+		if f.b.eval.Placer.PlaceOn(coming) {
+			for _, c := range st.Since(before) {
+				taken = append(taken, state.Assignment{Bin: c.Bin, Relocated: c.Relocated})
+			}
+		}
+	}
 	st.Undo(start)
-	return placed
+	if len(taken) == 0 {
+		return nil
+	}
+	until, are := f.b.p.Input.Now.Add(eligibility.ComingFor), "are on their way"
+	for _, a := range taken {
+		st.Hold(a.Bin, a.Relocated)
+		if st.Bins.IsNode(a.Bin) {
+			usage := &f.b.p.Input.Usages[a.Bin]
+			if ends := usage.Created.Add(eligibility.ComingFor); ends.Before(until) {
+				until = ends
+			}
+			if !usage.Reserved {
+				continue
+			}
+		}
+		are = "replace other nodes"
+	}
+	why := compiled.Keep(int(n), model.ReasonNotInitialized,
+		"%s waits for machines which %s and have room for its pods.", f.b.p.NodeName(int(n)), are)
+	why.Until = until
+	return why
 }
 
 // preparedShare bounds how many nodes of a NodePool have a replacement that waits for

@@ -88,12 +88,19 @@ func (t *Table) ReceiveUnquiet() []int32 {
 	return out
 }
 
-// Coming lists the nodes that are on their way, ascending. They take in no pods by
-// themselves, see [Table.SetReceives].
-func (t *Table) Coming() []int32 {
+// Coming lists the nodes that are on their way and promised to no command, ascending. They take
+// in no pods yet.
+func (t *Table) Coming() []int32 { return t.list(t.Rules.coming) }
+
+// Replacing lists the nodes that were bought lately for commands under way, ascending. What room
+// the pods of these commands leave there is free when they have come.
+func (t *Table) Replacing() []int32 { return t.list(t.Rules.replacing) }
+
+// list lists the nodes to which a rule applies, ascending.
+func (t *Table) list(applies func(n int) bool) []int32 {
 	var out []int32
 	for n := range min(len(t.nodes), len(t.Rules.p.Input.Usages)) {
-		if t.Rules.coming(n) {
+		if applies(n) {
 			out = append(out, int32(n))
 		}
 	}

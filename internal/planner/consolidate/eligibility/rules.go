@@ -44,15 +44,29 @@ func (r Rules) takesIn(n int) bool {
 	return node.State == model.NodeReady && t.Initialized && t.Ready && t.Unhealthy == "" && !t.Disrupting && !t.Reserved
 }
 
-// comingFor is how long a machine counts as being on its way: so long may it take to
+// ComingFor is how long a machine counts as being on its way: so long may it take to
 // register, and one that takes longer may never run a pod.
-const comingFor = 15 * time.Minute
+const ComingFor = 15 * time.Minute
 
 // coming reports whether a node is on its way and not promised to others.
 func (r Rules) coming(n int) bool {
 	t, node := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n]
-	return (node.State != model.NodeReady && node.State != model.NodeLeaving || !t.Initialized) &&
-		!t.Disrupting && !t.Reserved && t.Drift == "" && t.Unhealthy == "" && r.p.Input.Now.Sub(t.Created) < comingFor
+	return (node.State != model.NodeReady || !t.Initialized) && !t.Reserved && r.young(n)
+}
+
+// replacing reports whether a node was bought for others that go, and has not been given free
+// yet: it is on its way, or their pods are moving there. Of machines of static pools it is not
+// known which pods come.
+func (r Rules) replacing(n int) bool {
+	t := &r.p.Input.Usages[n]
+	return t.Reserved && t.Policy >= 0 && !r.p.Input.Policies[t.Policy].Static && r.young(n)
+}
+
+// young reports whether a machine was bought lately and is to stay.
+func (r Rules) young(n int) bool {
+	t := &r.p.Input.Usages[n]
+	return r.p.Planning.Nodes[n].State != model.NodeLeaving &&
+		!t.Disrupting && t.Drift == "" && t.Unhealthy == "" && r.p.Input.Now.Sub(t.Created) < ComingFor
 }
 
 // quiet reports whether a node's own quiet time is over. A pod that moved in would start

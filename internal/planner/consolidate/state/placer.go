@@ -111,6 +111,39 @@ func (p Placer) PutAll(all []Assignment) {
 	}
 }
 
+// refusals is how many bins with room may refuse pods of a class, by topology, before no more are
+// asked.
+const refusals = 64
+
+// PlaceOn finds places for the listed unplaced pods on bins, which need not be offered: on the
+// first of them with room. It reports whether all of the pods have places, and ends at the first
+// class that has not.
+func (p Placer) PlaceOn(bins []int32) bool {
+	for _, class := range p.st.Unplaced.classes {
+		for level := range p.st.Problem.Classes[class].Levels {
+			p.placeOn(bins, class, level)
+		}
+		if p.st.Unplaced.count[class] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// placeOn is PlaceOn for a class at a level.
+func (p Placer) placeOn(bins []int32, class int32, level int) {
+	s, c, refused := p.st, &p.st.Problem.Classes[class], 0
+	for _, i := range bins {
+		left := s.Unplaced.count[class]
+		if left <= 0 || refused >= refusals {
+			return
+		}
+		if s.Bins.CountFitting(c, i, 1) > 0 && s.Bins.Permits(c, level, i) && p.put(i, Relocated{class, left, int8(level)}) == 0 {
+			refused++
+		}
+	}
+}
+
 // put puts unplaced pods on a bin as far as it takes them now, and returns how many.
 func (p Placer) put(i int32, r Relocated) int32 {
 	s, c := p.st, &p.st.Problem.Classes[r.Class]
