@@ -147,7 +147,7 @@ func (f forcing) waitsForMachine(n int32, coming []int32) *model.KeptNode {
 	}
 	until, are := f.b.p.Input.Now.Add(eligibility.ComingFor), "are on their way"
 	for _, a := range taken {
-		st.Hold(a.Bin, a.Relocated)
+		st.Bins.Hold(a.Bin, a.Relocated)
 		if st.Bins.IsNode(a.Bin) {
 			usage := &f.b.p.Input.Usages[a.Bin]
 			if ends := usage.Created.Add(eligibility.ComingFor); ends.Before(until) {

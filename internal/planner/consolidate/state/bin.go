@@ -117,6 +117,12 @@ func (b *Bins) CountFitting(c *compiled.Class, i, want int32) int32 {
 	return int32(feasible.CountFitting(c.Size, b.scratch, int64(want)))
 }
 
+// Hold takes the room of pods on a bin which takes none in, for good: they are to come when it
+// does. The pods are not on the bin, and no log undoes it.
+func (b *Bins) Hold(i int32, r Relocated) {
+	feasible.Add(b.Free(i), b.p.Classes[r.Class].Size, -int64(r.Count))
+}
+
 func (b *Bins) push(bin Bin, free []int64) {
 	b.list = append(b.list, bin)
 	b.free = append(b.free, free...)

@@ -73,12 +73,6 @@ func (s *State) unput(c *Change) {
 	s.Index.grew(c.Bin)
 }
 
-// Hold takes the room of pods on a bin which takes none in, for good: they are to come when it
-// does. It is not undone, and topology does not count the pods there.
-func (s *State) Hold(i int32, r Relocated) {
-	feasible.Add(s.Bins.Free(i), s.Problem.Classes[r.Class].Size, -int64(r.Count))
-}
-
 // Lift takes all pods that moved in off a bin which stays; they need a place again.
 // It does nothing where some of them share ports or disks with others on the bin.
 func (s *State) Lift(i int32) {
