@@ -177,7 +177,8 @@ func (n *nap) needed(ctx context.Context) (float64, error) {
 		in.Disruption.Policies[i].After = 0
 	}
 	for i := range in.Disruption.Budgets {
-		in.Disruption.Budgets[i].Allowed, in.Disruption.Budgets[i].Blocking = math.MaxInt32, false
+		b := &in.Disruption.Budgets[i]
+		b.Allowed, b.Owed, b.Blocking = math.MaxInt32, 0, false
 	}
 	return consolidate.LowerBound(in.Disruption).Dollars(), nil
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -17,6 +18,8 @@ type podBudgets struct {
 	index  map[*Budget]int
 	// known are the answers of the method of so far.
 	known map[budgetKey][]int
+	// owed are the evictions that nodes which go still draw on each budget.
+	owed map[*Budget]int
 }
 
 // budgetKey is what budgets see of a pod.
@@ -83,11 +86,30 @@ func (b *podBudgets) of(p *Pod) []int {
 			i = len(b.listed)
 			b.index[record] = i
 			b.listed = append(b.listed, model.PodBudget{
-				Namespace: record.Namespace, Name: record.Name, Allowed: int(record.Allowed), Blocking: record.Blocking,
+				Namespace: record.Namespace, Name: record.Name, Allowed: int(record.Allowed), Owed: b.owed[record],
+				Blocking: record.Blocking,
 			})
 		}
 		out = append(out, i)
 	}
 	b.known[key] = out
 	return out
+}
+
+// owe counts what nodes that are drained, by name, still draw on budgets: their pods which have not
+// been asked to go. Those that are on their way out are in what a budget allows already, and those
+// which nothing ever evicts, or not at this moment, owe nothing.
+func (b *podBudgets) owe(pods map[model.PodRef]*Pod, drained map[string]bool, now time.Time) {
+	if len(drained) == 0 || len(b.byNamespace) == 0 {
+		return
+	}
+	b.owed = map[*Budget]int{}
+	for _, p := range pods {
+		if !drained[p.Node] || !p.Bound() || !awaitsDrain(p) || p.KeepUntil.After(now) {
+			continue
+		}
+		if asked := b.asked(p); len(asked) == 1 && !asked[0].Blocking {
+			b.owed[asked[0]]++
+		}
+	}
 }

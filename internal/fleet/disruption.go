@@ -21,6 +21,9 @@ type DisruptionOptions struct {
 	// Own are nodes, by name, that carry the taint of a disruption and are stated as
 	// if they did not: to check again a command that is under way.
 	Own map[string]bool
+	// Untouched are nodes, by name, that are in a command under way and of which nothing is
+	// evicted yet: they draw on no PodDisruptionBudget.
+	Untouched map[string]bool
 	// Reserved are NodeClaims, by name, that were bought for commands under way, and on
 	// whose room nothing else may count.
 	Reserved map[string]bool
@@ -80,6 +83,8 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 	}
 	a.placeVirtual()
 	pending := a.pending.classes(a.volumes, a.claims)
+	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed, repairs: opts.Repairs}
+	a.budgets.owe(s.pods, lifecycle.drained(a.nodes.list, &opts), opts.Now)
 	movable := newMovablePods(a.nodes.list, a.volumes, a.claims, a.budgets)
 	w := a.writer(movable.placed(pending))
 	d := &model.DisruptionProblem{
@@ -91,7 +96,6 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 		Bound:           opts.Bound,
 	}
 	a.capNodes(d.Problem)
-	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed, repairs: opts.Repairs}
 	d.Policies = lifecycle.policies(s.Pools(), a.nodes.list, opts.Now)
 	for i, pool := range s.Pools() {
 		// A pool that is not ready makes no new node, so none goes for one.

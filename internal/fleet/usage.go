@@ -45,6 +45,30 @@ func (l *nodeLifecycle) leaves(n *stateNode) bool {
 	return n.state == model.NodeLeaving || n.node != nil && l.disrupting[n.node.Name]
 }
 
+// drainStalls is how long a node may be drained without that a pod goes before it counts as stuck:
+// what it owes PodDisruptionBudgets holds no other node then. A pod whose successor takes longer to
+// become ready is rare.
+const drainStalls = 15 * time.Minute
+
+// drained are the nodes, by name, of which pods are evicted now or as soon as their replacements
+// are there.
+func (l *nodeLifecycle) drained(nodes []*stateNode, opts *DisruptionOptions) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range nodes {
+		if n.node == nil || !l.leaves(n) || opts.Own[n.node.Name] || opts.Untouched[n.node.Name] {
+			continue
+		}
+		if c := n.claim; c != nil && c.Leaving {
+			stuck := opts.Now.Sub(c.LeavingSince) >= drainStalls && opts.Now.Sub(c.LastPodEvent) >= drainStalls
+			if c.Terminating || stuck {
+				continue
+			}
+		}
+		out[n.node.Name] = true
+	}
+	return out
+}
+
 // poolNodes counts the nodes of a NodePool as its budgets do.
 type poolNodes struct {
 	// total are those that run pods or did before their reboot, leaving those of them

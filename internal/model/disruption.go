@@ -147,9 +147,9 @@ type DaemonPod struct {
 type PodBudget struct {
 	Namespace, Name string
 	// Allowed is how many of its pods may be evicted now. Blocking budgets never
-	// allow any.
-	Allowed  int
-	Blocking bool
+	// allow any. Owed are the evictions that nodes which go already still draw on Allowed.
+	Allowed, Owed int
+	Blocking      bool
 }
 
 // String is "namespace/name".

@@ -27,6 +27,20 @@ func (cs *commands) nodes() map[string]bool {
 	return out
 }
 
+// untouched are the nodes of the active commands that are asked for whose pods are not evicted
+// yet, by name.
+func (cs *commands) untouched(asked func(*command) bool) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range cs.active {
+		for _, r := range c.Remove {
+			if c.drain == nil && asked(c) {
+				out[r.Node] = true
+			}
+		}
+	}
+	return out
+}
+
 // replacements are the claims that replace nodes, until those are drained, by name.
 func (cs *commands) replacements() map[string]bool {
 	return cs.replacementsOf(func(*command) bool { return true })

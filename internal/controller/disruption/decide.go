@@ -51,6 +51,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 			Paused: d.paused(pools),
 		},
 		Disrupting: d.commands.nodes(),
+		Untouched:  d.commands.untouched(func(c *command) bool { return c.Reason == model.DisruptExpired }), // goes later
 		Reserved:   d.commands.replacements(),
 		Placements: d.commands.placements(nil),
 		RetryAfter: d.backoff.until(started),

@@ -20,7 +20,7 @@ import (
 // reduce looks for the most nodes of a command to which there are no objections and
 // releases the others. Nodes whose pods request little are kept first: most of them
 // go that way. It returns false, and leaves the command as it was, when none is left.
-func (r *rechecker) reduce(ctx context.Context, c *command, found []consolidate.Objection) bool {
+func (r *rechecker) reduce(ctx context.Context, c *command, found []consolidate.Objection, standing []*command) bool {
 	if c.Reason != model.DisruptUnderutilized || len(c.Remove) < 2 {
 		return false
 	}
@@ -34,7 +34,7 @@ func (r *rechecker) reduce(ctx context.Context, c *command, found []consolidate.
 	var value worth
 	stands := func(n int) bool {
 		c.Remove, c.released = kept[:n:n], without(all, kept[:n])
-		objections, input := r.objections(ctx, []*command{c})
+		objections, input := r.objections(ctx, []*command{c}, standing)
 		if len(objections) == 0 {
 			value = worthOf(&c.Record, input.Disruption)
 		}

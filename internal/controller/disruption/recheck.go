@@ -37,7 +37,7 @@ type rechecker struct {
 
 // recheck returns the commands that still stand. All of one reason are asked about
 // together first, which is as good as one by one and much faster when nothing
-// has changed.
+// has changed. Those that stand draw on PodDisruptionBudgets for the ones asked after them.
 func (r *rechecker) recheck(ctx context.Context, asked []*command) []*command {
 	byReason := map[model.DisruptionReason][]*command{}
 	var reasons []model.DisruptionReason
@@ -51,13 +51,13 @@ func (r *rechecker) recheck(ctx context.Context, asked []*command) []*command {
 	for _, reason := range reasons {
 		group := byReason[reason]
 		if len(group) > 1 {
-			if found, _ := r.objections(ctx, group); len(found) == 0 {
+			if found, _ := r.objections(ctx, group, standing); len(found) == 0 {
 				standing = append(standing, group...)
 				continue
 			}
 		}
 		for _, c := range group {
-			found, _ := r.objections(ctx, []*command{c})
+			found, _ := r.objections(ctx, []*command{c}, standing)
 			switch {
 			case len(found) == 0:
 				standing = append(standing, c)
@@ -65,7 +65,7 @@ func (r *rechecker) recheck(ctx context.Context, asked []*command) []*command {
 				reportWait(ctx, c, found[0].Message)
 			default:
 				was := c.Record
-				whole := !r.reduce(ctx, c, found)
+				whole := !r.reduce(ctx, c, found, standing)
 				if whole {
 					c.fail(found[0].Reason, "%s", found[0].Message)
 				}
@@ -107,8 +107,8 @@ func patience(r *Record) time.Duration {
 }
 
 // objections asks the fleet of this moment what speaks against commands of one
-// reason, and returns that fleet, too, if it could be stated.
-func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consolidate.Objection, *fleet.DisruptionInput) {
+// reason, beside others that stand, and returns that fleet, too, if it could be stated.
+func (r *rechecker) objections(ctx context.Context, asked, standing []*command) ([]consolidate.Objection, *fleet.DisruptionInput) {
 	own, intent := map[string]bool{}, consolidate.Intent{Reason: asked[0].Reason, Homes: map[model.PodRef]string{}}
 	for _, c := range asked {
 		in := c.intent(gone(&c.Record, r.mirror.Snapshot()))
@@ -131,6 +131,8 @@ func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consoli
 	input, err := r.reader.read(ctx, r.clock.Now(), fleet.DisruptionOptions{
 		Own: own, Disrupting: others, Reserved: r.commands.withheld(asked), Placements: r.commands.placements(asked),
 		KeepDisplaced: true,
+		// Of two that wait for each other's evictions neither would go.
+		Untouched: r.commands.untouched(func(c *command) bool { return !slices.Contains(standing, c) }),
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil

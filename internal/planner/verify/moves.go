@@ -509,9 +509,10 @@ func (c *moveChecker) attach(node *model.Node, m *model.MovableClass, pods int) 
 // every node that stays.
 func (c *moveChecker) together(moves *model.Commands) {
 	for k, n := range c.spent {
-		if n > c.f.Budgets[k].Allowed && len(c.spenders[k]) > 1 {
-			c.report("PodDisruptionBudget", "%s: %d evictions from %d nodes, allowed are %d",
-				&c.f.Budgets[k], n, len(c.spenders[k]), c.f.Budgets[k].Allowed)
+		b := &c.f.Budgets[k]
+		if n > 0 && n+b.Owed > b.Allowed && (len(c.spenders[k]) > 1 || b.Owed > 0) {
+			c.report("PodDisruptionBudget", "%s: %d evictions from %d nodes, allowed are %d, of which nodes that go already take %d",
+				b, n, len(c.spenders[k]), b.Allowed, b.Owed)
 		}
 	}
 	var before, saving model.Money

@@ -22,6 +22,8 @@ func TestCheckMovesCountsEvictionsOfDaemonPods(t *testing.T) {
 		"used up by both":             {model.DisruptEmpty, model.PodBudget{Allowed: 1}, []int{0}, false, "2 evictions from 2 nodes, allowed are 1"},
 		"allows nothing":              {model.DisruptEmpty, model.PodBudget{}, []int{0}, false, "which allows nothing"},
 		"never allows anything":       {model.DisruptEmpty, model.PodBudget{Allowed: 2, Blocking: true}, []int{0}, false, "which allows nothing"},
+		"owed by nodes that go":       {model.DisruptEmpty, model.PodBudget{Allowed: 3, Owed: 2}, []int{0}, false, "allowed are 3, of which nodes that go already take 2"},
+		"enough beside what is owed":  {model.DisruptEmpty, model.PodBudget{Allowed: 3, Owed: 1}, []int{0}, false, ""},
 		"two budgets":                 {model.DisruptEmpty, model.PodBudget{Allowed: 2}, []int{0, 1}, false, "a pod of 2 PodDisruptionBudgets"},
 		"drift that ends by force":    {model.DisruptDrifted, model.PodBudget{}, []int{0}, true, ""},
 		"drift that does not":         {model.DisruptDrifted, model.PodBudget{}, []int{0}, false, "which allows nothing"},

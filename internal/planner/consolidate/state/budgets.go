@@ -11,7 +11,8 @@ import (
 // NodePools' disruption budgets.
 type Budgets struct {
 	p *compiled.Problem
-	// evictions has the pods evicted, by PodDisruptionBudget.
+	// evictions has the pods evicted and those that nodes which go already owe, by
+	// PodDisruptionBudget.
 	evictions []int32
 	// removed has the nodes removed, by policy and whatever the reason.
 	removed []int32
@@ -21,7 +22,11 @@ type Budgets struct {
 }
 
 func newBudgets(p *compiled.Problem) *Budgets {
-	return &Budgets{p: p, evictions: make([]int32, len(p.Input.Budgets)), removed: make([]int32, len(p.Input.Policies))}
+	b := &Budgets{p: p, evictions: make([]int32, len(p.Input.Budgets)), removed: make([]int32, len(p.Input.Policies))}
+	for i := range p.Input.Budgets {
+		b.evictions[i] = int32(p.Input.Budgets[i].Owed)
+	}
+	return b
 }
 
 // Clone is an independent copy.
@@ -40,7 +45,8 @@ func (b *Budgets) Count(n int32, sign int32) {
 	}
 }
 
-// Allow reports whether a node may be removed next to those that are removed already.
+// Allow reports whether a node may be removed next to those that are removed already,
+// in this decision or by one before.
 //
 // A node that alone runs more pods of a PodDisruptionBudget than may be evicted at
 // once is drained one pod after the other. It is then the only one that draws on that
@@ -138,9 +144,13 @@ func (b *Budgets) PodBlock(n int32) *model.KeptNode {
 		return nil
 	}
 	budget := &b.p.Input.Budgets[draw.Budget]
+	takers := "the moves before take"
+	if budget.Owed > 0 {
+		takers = "nodes that go already and the moves before take"
+	}
 	why := compiled.Keep(int(n), model.ReasonPodBudget,
-		"PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
-		budget, compiled.Plural(budget.Allowed, "eviction"), b.evictions[draw.Budget], b.p.NodeName(int(n)), draw.Pods)
+		"PodDisruptionBudget %s allows %s now; %s %d of them and %s needs %d.",
+		budget, compiled.Plural(budget.Allowed, "eviction"), takers, b.evictions[draw.Budget], b.p.NodeName(int(n)), draw.Pods)
 	why.Budget = budget.String()
 	return why
 }
