@@ -20,6 +20,8 @@ type podBudgets struct {
 	known map[budgetKey][]int
 	// owed are the evictions that nodes which go still draw on each budget.
 	owed map[*Budget]int
+	// now decides which budgets count as blocking.
+	now time.Time
 }
 
 // budgetKey is what budgets see of a pod.
@@ -29,8 +31,8 @@ type budgetKey struct {
 	unready   bool
 }
 
-func newPodBudgets(records map[objectKey]*Budget) *podBudgets {
-	b := &podBudgets{byNamespace: map[string][]*Budget{}, index: map[*Budget]int{}, known: map[budgetKey][]int{}}
+func newPodBudgets(records map[objectKey]*Budget, now time.Time) *podBudgets {
+	b := &podBudgets{byNamespace: map[string][]*Budget{}, index: map[*Budget]int{}, known: map[budgetKey][]int{}, now: now}
 	for _, record := range records {
 		b.byNamespace[record.Namespace] = append(b.byNamespace[record.Namespace], record)
 	}
@@ -47,7 +49,12 @@ func (b *podBudgets) block(p *Pod) bool {
 		return false
 	}
 	asked := b.asked(p)
-	return len(asked) > 1 || len(asked) == 1 && asked[0].Blocking
+	return len(asked) > 1 || len(asked) == 1 && asked[0].blocks(b.now)
+}
+
+// blocks reports whether the budget never allows an eviction.
+func (b *Budget) blocks(now time.Time) bool {
+	return b.Blocking || !b.BlockingFrom.IsZero() && !now.Before(b.BlockingFrom)
 }
 
 // asked are the budgets which the eviction API asks about a pod. It refuses a pod of several
@@ -87,7 +94,7 @@ func (b *podBudgets) of(p *Pod) []int {
 			b.index[record] = i
 			b.listed = append(b.listed, model.PodBudget{
 				Namespace: record.Namespace, Name: record.Name, Allowed: int(record.Allowed), Owed: b.owed[record],
-				Blocking: record.Blocking,
+				Blocking: record.blocks(b.now),
 			})
 		}
 		out = append(out, i)
@@ -99,16 +106,16 @@ func (b *podBudgets) of(p *Pod) []int {
 // owe counts what nodes that are drained, by name, still draw on budgets: their pods which have not
 // been asked to go. Those that are on their way out are in what a budget allows already, and those
 // which nothing ever evicts, or not at this moment, owe nothing.
-func (b *podBudgets) owe(pods map[model.PodRef]*Pod, drained map[string]bool, now time.Time) {
+func (b *podBudgets) owe(pods map[model.PodRef]*Pod, drained map[string]bool) {
 	if len(drained) == 0 || len(b.byNamespace) == 0 {
 		return
 	}
 	b.owed = map[*Budget]int{}
 	for _, p := range pods {
-		if !drained[p.Node] || !p.Bound() || !awaitsDrain(p) || p.KeepUntil.After(now) {
+		if !drained[p.Node] || !p.Bound() || !awaitsDrain(p) || p.KeepUntil.After(b.now) {
 			continue
 		}
-		if asked := b.asked(p); len(asked) == 1 && !asked[0].Blocking {
+		if asked := b.asked(p); len(asked) == 1 && !asked[0].blocks(b.now) {
 			b.owed[asked[0]]++
 		}
 	}

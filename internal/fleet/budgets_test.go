@@ -2,11 +2,15 @@ package fleet
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
+
+// noon is when the tests of budgets ask.
+var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
 // budgetsOf indexes records by their names.
 func budgetsOf(records ...*Budget) *podBudgets {
@@ -14,13 +18,16 @@ func budgetsOf(records ...*Budget) *podBudgets {
 	for _, b := range records {
 		byKey[objectKey{b.Namespace, b.Name}] = b
 	}
-	return newPodBudgets(byKey)
+	return newPodBudgets(byKey, noon)
 }
 
 func TestBudgetsBlockAPodForGood(t *testing.T) {
 	everything := &model.Selector{}
 	budget := func(name string) *Budget { return &Budget{Namespace: "default", Name: name, Selector: everything} }
 	never := &Budget{Namespace: "default", Name: "a", Selector: everything, Blocking: true}
+	from := func(at time.Time) []*Budget {
+		return []*Budget{{Namespace: "default", Name: "a", Selector: everything, BlockingFrom: at}}
+	}
 	frees := &Budget{Namespace: "default", Name: "a", Selector: everything, Blocking: true, FreesUnready: true}
 	stays := &PodSpec{PodRules: model.PodRules{Tolerations: []model.Toleration{{Exists: true}}}}
 	for name, c := range map[string]struct {
@@ -28,16 +35,18 @@ func TestBudgetsBlockAPodForGood(t *testing.T) {
 		budgets []*Budget
 		want    bool
 	}{
-		"no budget":                 {Pod{}, nil, false},
-		"one that allows none now":  {Pod{}, []*Budget{budget("a")}, false},
-		"one that never allows any": {Pod{}, []*Budget{never}, true},
-		"two":                       {Pod{}, []*Budget{budget("a"), budget("b")}, true},
-		"one of another namespace":  {Pod{}, []*Budget{{Namespace: "other", Name: "a", Selector: everything, Blocking: true}}, false},
-		"one that frees it":         {Pod{Unready: true}, []*Budget{frees}, false},
-		"one that would free it":    {Pod{}, []*Budget{frees}, true},
-		"one that frees it, of two": {Pod{Unready: true}, []*Budget{frees, budget("b")}, true},
-		"pod that no drain evicts":  {Pod{Spec: stays}, []*Budget{never, budget("b")}, false},
-		"pod that leaves already":   {Pod{Terminating: true}, []*Budget{never}, false},
+		"no budget":                        {Pod{}, nil, false},
+		"one that allows none now":         {Pod{}, []*Budget{budget("a")}, false},
+		"one that never allows any":        {Pod{}, []*Budget{never}, true},
+		"one that allows none from now on": {Pod{}, from(noon), true},
+		"one that may allow one yet":       {Pod{}, from(noon.Add(time.Second)), false},
+		"two":                              {Pod{}, []*Budget{budget("a"), budget("b")}, true},
+		"one of another namespace":         {Pod{}, []*Budget{{Namespace: "other", Name: "a", Selector: everything, Blocking: true}}, false},
+		"one that frees it":                {Pod{Unready: true}, []*Budget{frees}, false},
+		"one that would free it":           {Pod{}, []*Budget{frees}, true},
+		"one that frees it, of two":        {Pod{Unready: true}, []*Budget{frees, budget("b")}, true},
+		"pod that no drain evicts":         {Pod{Spec: stays}, []*Budget{never, budget("b")}, false},
+		"pod that leaves already":          {Pod{Terminating: true}, []*Budget{never}, false},
 	} {
 		web := c.pod
 		web.Ref, web.Labels = model.PodRef{Namespace: "default", Name: "web"}, &Labels{}

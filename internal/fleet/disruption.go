@@ -84,7 +84,7 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 	a.placeVirtual()
 	pending := a.pending.classes(a.volumes, a.claims)
 	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed, repairs: opts.Repairs}
-	a.budgets.owe(s.pods, lifecycle.drained(a.nodes.list, &opts), opts.Now)
+	a.budgets.owe(s.pods, lifecycle.drained(a.nodes.list, &opts))
 	movable := newMovablePods(a.nodes.list, a.volumes, a.claims, a.budgets)
 	w := a.writer(movable.placed(pending))
 	d := &model.DisruptionProblem{

@@ -69,7 +69,7 @@ func (s *Snapshot) LeavingNodes(now time.Time) []LeavingNode {
 			pods[i] = append(pods[i], p)
 		}
 	}
-	budgets := newPodBudgets(s.budgets)
+	budgets := newPodBudgets(s.budgets, now)
 	for i := range out {
 		slices.SortFunc(pods[i], func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 		out[i].judge(s.Claim(out[i].Claim), pods[i], budgets, now)

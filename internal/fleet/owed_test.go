@@ -27,7 +27,7 @@ func TestNodesThatGoOwePodBudgetsEvictions(t *testing.T) {
 		"in a move that waits":         {claim: stays, opts: DisruptionOptions{Disrupting: one, Untouched: one}},
 		"in the move that is asked":    {claim: leaves(time.Minute), opts: DisruptionOptions{Own: one}},
 		"leaves":                       {claim: leaves(time.Minute), want: 1},
-		"leaves, and its pod goes":     {claim: leaves(time.Minute), pod: func(p *Pod) { p.Terminating, p.Leaving = true, &Leaving{Since: now} }},
+		"leaves, and its pod goes":     {claim: leaves(time.Minute), pod: func(p *Pod) { p.Terminating, p.Leaving = true, &Leaving{} }},
 		"leaves, and its pod has gone": {claim: leaves(time.Minute), pod: func(p *Pod) { p.Terminal = true }},
 		"leaves with a held pod":       {claim: leaves(time.Minute), pod: func(p *Pod) { p.KeepUntil = Forever }},
 		"leaves with a tolerant pod":   {claim: leaves(time.Minute), pod: func(p *Pod) { p.Spec = everything }},
@@ -45,7 +45,9 @@ func TestNodesThatGoOwePodBudgetsEvictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := NewStore()
 			for _, node := range []string{"a", "b"} {
-				store.Put(&Node{Name: node, ProviderID: node, Registered: true, Initialized: true, Ready: true, Allocatable: Amounts{CPU: 1000, Pods: 10}})
+				store.Put(&Node{
+					Name: node, ProviderID: node, Registered: true, Initialized: true, Ready: true, Allocatable: Amounts{CPU: 1000, Pods: 10},
+				})
 				claim := &Claim{Name: "general-" + node, Pool: "general", ProviderID: node, NodeName: node}
 				pod := &Pod{
 					Ref: model.PodRef{Namespace: "default", Name: "web-" + node}, Node: node, EvictionCost: 1, Labels: &Labels{}, Spec: &PodSpec{Key: "web"},

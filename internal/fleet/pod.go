@@ -190,8 +190,10 @@ type Budget struct {
 	// Allowed is how many of its pods may be disrupted now.
 	Allowed int32
 	// Blocking budgets (no disruption ever) keep their pods where they are, so
-	// that no place is bought for them.
-	Blocking bool
+	// that no place is bought for them. BlockingFrom is from when on a budget counts as one of
+	// them, zero for never.
+	Blocking     bool
+	BlockingFrom time.Time
 	// FreesUnready budgets let pods that are not ready go in any case
 	// (unhealthyPodEvictionPolicy AlwaysAllow).
 	FreesUnready bool

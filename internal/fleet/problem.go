@@ -186,7 +186,7 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		nodes:    nodes,
 		volumes:  newVolumeResolver(s, nodes),
 		claims:   newDeviceResolver(s, nodes, catalogs),
-		budgets:  newPodBudgets(s.budgets),
+		budgets:  newPodBudgets(s.budgets, opts.Now),
 	}
 	a.pending = &pendingPods{
 		nodes: nodes, daemons: a.daemons, budgets: a.budgets, placements: opts.Placements, keepDisplaced: opts.KeepDisplaced, now: opts.Now,

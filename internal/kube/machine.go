@@ -9,6 +9,8 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -199,5 +201,31 @@ func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
 	out.FreesUnready = b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 	is := func(v *intstr.IntOrString, text string) bool { return v != nil && v.String() == text }
 	out.Blocking = is(b.Spec.MaxUnavailable, "0") || is(b.Spec.MaxUnavailable, "0%") || is(b.Spec.MinAvailable, "100%")
+	if !out.Blocking {
+		out.Blocking, out.BlockingFrom = needsAll(b)
+	}
 	return out
+}
+
+// allNeeded is how long a PodDisruptionBudget with a number in minAvailable has to allow nothing
+// before it counts as one that needs every pod: its status counts the pods that exist, of which a
+// StatefulSet has one less for the moment between the end of a pod and its successor.
+const allNeeded = 5 * time.Minute
+
+// needsAll reports whether the workloads of a PodDisruptionBudget have no pod more than have to
+// stay, by its status, so that none may ever go before they want more; or from when on it counts
+// as such.
+func needsAll(b *policyv1.PodDisruptionBudget) (now bool, from time.Time) {
+	s := &b.Status
+	if s.ObservedGeneration != b.Generation || s.ExpectedPods <= 0 || s.DesiredHealthy < s.ExpectedPods {
+		return false, time.Time{}
+	}
+	if b.Spec.MinAvailable == nil || b.Spec.MinAvailable.Type != intstr.Int {
+		return true, time.Time{} // its status counts the pods that workloads want
+	}
+	allowed := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+	if allowed == nil || allowed.Status != metav1.ConditionFalse {
+		return allowed == nil, time.Time{} // nothing changes in a file
+	}
+	return false, allowed.LastTransitionTime.Add(allNeeded)
 }

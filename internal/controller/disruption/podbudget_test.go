@@ -110,3 +110,28 @@ func TestPodBudgetThatShrinksLetsOneMoveGo(t *testing.T) {
 		}
 	}
 }
+
+// The end of a node whose only pod has to stay comes without its drain: a machine that is bought
+// before would stand idle. With a second replica there is a drain to prepare for.
+func TestExpiryIsNotPreparedForPodThatHasToStay(t *testing.T) {
+	for replicas, want := range map[int32]int{1: 0, 2: 1} {
+		now := time.Now().Add(time.Hour) // the clock of newWorld
+		b := guard(replicas, replicas-1)
+		b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, &intstr.IntOrString{IntVal: 1}
+		if replicas == 1 {
+			b.Status.Conditions = []metav1.Condition{{
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+			}}
+		}
+		m := machine("m", "D4")
+		c := m[0].(*karpv1.NodeClaim)
+		c.Spec.ExpireAfter, c.CreationTimestamp = karpv1.MustParseNillableDuration("1h"), metav1.NewTime(now.Add(-57*time.Minute))
+		w := newWorld(t, all([]client.Object{b}, m, running(1, "web", "1700m", "m"))...)
+		for range 3 {
+			w.pass()
+		}
+		if got := len(w.claims()) - 1; got != want {
+			t.Errorf("%d replicas: %d machines were bought for the node that expires in 3 minutes, want %d", replicas, got, want)
+		}
+	}
+}
