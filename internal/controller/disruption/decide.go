@@ -59,7 +59,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stating the fleet: %w", err)
 	}
-	settled := func() bool { return len(d.commands.active) == 0 && !draining(d.mirror.Snapshot()) }
+	settled := func() bool { return len(d.commands.active) == 0 && !draining(d.mirror.Snapshot(), started) }
 	if d.batch.judge(ctx, input.Disruption, settled) {
 		d.metrics.SavedTooLittle()
 	}
@@ -97,7 +97,7 @@ func (d *decider) postpones(planned *model.Commands, now time.Time) bool {
 	if d.batch.pausedUntil.After(now) {
 		return true
 	}
-	if now.Sub(d.batch.began) < batchAtMost && (len(d.commands.active) > 0 || draining(d.mirror.Snapshot())) {
+	if now.Sub(d.batch.began) < batchAtMost && (len(d.commands.active) > 0 || draining(d.mirror.Snapshot(), now)) {
 		return true
 	}
 	return d.pacing.waitsForQuiet(planned, now)

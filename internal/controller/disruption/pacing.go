@@ -139,12 +139,18 @@ func (p *pacing) waitsForQuiet(planned *model.Commands, now time.Time) bool {
 	return now.Sub(p.unquiet) < quietAtMost
 }
 
-// draining reports whether any node that leaves still has pods that need another.
-func draining(s *fleet.Snapshot) bool {
+// draining reports whether any node that leaves still has pods that need another. A node whose
+// drain is blocked may stay for days: nothing waits for it.
+func draining(s *fleet.Snapshot, now time.Time) bool {
 	leaving := map[string]bool{}
 	for c := range s.Claims() {
 		if c.Leaving && c.NodeName != "" {
 			leaving[c.NodeName] = true
+		}
+	}
+	for _, n := range s.LeavingNodes(now) {
+		if n.Blocks != "" {
+			delete(leaving, n.Node)
 		}
 	}
 	if len(leaving) == 0 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -145,5 +146,28 @@ func TestShortLifeIsPreparedInTimeOnQuietCluster(t *testing.T) {
 	w.pass()
 	if late := w.clock.Since(due); len(w.claims()) != 2 {
 		t.Errorf("%s after it was time, no replacement has been bought", late)
+	}
+}
+
+// A node whose drain a pod blocks for good does not hold consolidation of the others, as one does
+// from which pods go.
+func TestBlockedDrainHoldsNothing(t *testing.T) {
+	for keeps, want := range map[string]bool{"true": false, "": true} {
+		objects := all(machine("a", "D2"), running(1, "web", "400m", "a"))
+		for _, o := range objects {
+			if pod, is := o.(*corev1.Pod); is && keeps != "" {
+				pod.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: keeps}
+			}
+		}
+		w := newWorld(t, objects...)
+		w.sync()
+		if draining(w.store.Snapshot(), w.clock.Now()) {
+			t.Error("a node that stays is drained")
+		}
+		w.delete(&w.claims()[0])
+		w.sync()
+		if got := draining(w.store.Snapshot(), w.clock.Now()); got != want {
+			t.Errorf("with do-not-disrupt %q: others wait for the drain: %t, want %t", keeps, got, want)
+		}
 	}
 }
