@@ -45,7 +45,7 @@ func (c *planCommand) stays(
 	}
 	out := map[string]string{}
 	for _, kept := range consolidate.Plan(d).Kept {
-		if name := input.Problem.Nodes[kept.Node].Name; reasons[name] != "" && lasts(kept.Reason) {
+		if name := input.Problem.Nodes[kept.Node].Name; reasons[name] != "" && lasts(&kept) {
 			out[name] = kept.Message
 		}
 	}
@@ -79,14 +79,18 @@ func settleCount(count *model.StaticCount) {
 }
 
 // lasts reports whether a reason keeps a drifted node for longer than other nodes take to go.
-// All others say that the node waits for its turn, or what consolidation thinks of it.
-func lasts(reason model.Reason) bool {
+// All others say that the node waits for its turn, or for machines which replace others, or what
+// consolidation thinks of it.
+func lasts(kept *model.KeptNode) bool {
+	if kept.Reason == model.ReasonNotInitialized && !kept.Until.IsZero() {
+		return false
+	}
 	return !slices.Contains([]model.Reason{
 		model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
 		model.ReasonKeptForWaiting, model.ReasonReceivesPods, model.ReasonNeverConsolidate, model.ReasonNotQuiet, model.ReasonPolicy,
 		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
 		model.ReasonSmallSaving, model.ReasonUnbalanced,
-	}, reason)
+	}, kept.Reason)
 }
 
 // without is the change without the loss of nodes which stay.

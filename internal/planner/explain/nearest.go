@@ -34,12 +34,13 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	}
 }
 
-// usable are those options of a set that have only run out: a limit or a quota is full. Where
-// there are none it is the set itself. What a pod asks for is meant, more so than a limit.
+// usable are those options of a set that have only run out: a limit or a quota is full, or the
+// cloud has none at the moment. Where there are none it is the set itself. What a pod asks for is
+// meant, more so than a limit.
 func usable(set bitset.Set, checks []feasible.Check) bitset.Set {
 	out := set.Clone()
 	for _, c := range checks {
-		if c.Pass != nil && !feasible.RunsOut(c.Reason) {
+		if c.Pass != nil && c.Reason != model.ReasonUnavailable && !feasible.RunsOut(c.Reason) {
 			out.And(c.Pass)
 		}
 	}
