@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -65,7 +66,9 @@ func (s *Snapshot) creating(due []*announcement, now time.Time) []*announcement 
 // order, that have come since it began.
 func (a *announcement) creates(since []*Pod, now time.Time) bool {
 	w := a.workload
-	slices.SortFunc(since, func(x, y *Pod) int { return x.Created.Compare(y.Created) })
+	slices.SortFunc(since, func(x, y *Pod) int { // times of creation are whole seconds
+		return cmp.Or(x.Created.Compare(y.Created), readySince(x).Compare(readySince(y)))
+	})
 	if len(since) == 0 {
 		return false
 	}
@@ -80,8 +83,8 @@ func (a *announcement) creates(since []*Pod, now time.Time) bool {
 		}
 	}
 	switch {
-	case w.OneByOne: // serves has asked for the last one
-		return w.ReadyFor <= longestReadyFor
+	case w.OneByOne:
+		return w.ReadyFor <= longestReadyFor && nextIsDue(since[len(since)-1], now)
 	case !w.Silent:
 		return now.Sub(last) <= announceFor
 	}

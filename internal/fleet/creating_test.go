@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -71,6 +72,7 @@ func TestOneByOneWorkloadsCreateNextPodWhenReady(t *testing.T) {
 		{"no pod comes although the first is ready", 0, pods(0, 90), 121, false},
 		{"its third pod waits", 0, pods(90, 150, 0, 90, 150, 0), 300, true},
 		{"its third pod came long after the second was ready, to replace one", 0, pods(0, 90, 90, 150, 200, 0), 210, false},
+		{"two pods came within a second", 0, pods(0, 1, 0, 90, 91, 0), 100, true},
 		{"a pod before the last is no more ready", 0, pods(0, 90, 90, 0, 150, 0), 200, true},
 		{"its pods have to be ready for some seconds", 10 * time.Second, pods(0, 90, 101, 0), 110, true},
 		{"its pods have to be ready for long", time.Minute, pods(0, 0), 5, false},
@@ -83,6 +85,9 @@ func TestOneByOneWorkloadsCreateNextPodWhenReady(t *testing.T) {
 			}
 		}
 		got := a.newest != nil && a.serves(at(c.now)) && a.creates(c.since, at(c.now))
+		if slices.Reverse(c.since); got && !a.creates(c.since, at(c.now)) {
+			t.Errorf("%s: the order in which pods are seen counts", c.name)
+		}
 		if got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}

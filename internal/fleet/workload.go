@@ -231,14 +231,14 @@ func (a *announcement) wants() int {
 }
 
 // serves reports whether the pods that are known show what those to come are like, and
-// were created so lately that more may come.
+// were created lately, or come when others are ready.
 func (a *announcement) serves(now time.Time) bool {
-	lately := now.Sub(a.newest.Created) <= announceFor
-	if a.workload != nil && a.workload.OneByOne {
-		lately = nextIsDue(a.newest, now)
-	}
+	lately := a.oneByOne() || now.Sub(a.newest.Created) <= announceFor
 	return lately && !a.gated && a.newest.Pattern && !rulesName(a.newest.Spec, podLabel)
 }
+
+// oneByOne reports whether it is of a workload that creates its pods one by one.
+func (a *announcement) oneByOne() bool { return a.workload != nil && a.workload.OneByOne }
 
 // ending reports whether a namespace is being deleted: nothing can be created there.
 func (s *Snapshot) ending(namespace string) bool {
@@ -263,7 +263,7 @@ func AnnouncedFor(uid string) (workload string, announced bool) {
 func (a *announcement) pod(i int) *Pod {
 	p := *a.newest
 	number := fmt.Sprint(numberMark, i)
-	if a.workload != nil && a.workload.OneByOne {
+	if a.oneByOne() {
 		number = fmt.Sprint(numberMark, a.living)
 	}
 	p.Ref = model.PodRef{Namespace: a.namespace, Name: a.name + number}

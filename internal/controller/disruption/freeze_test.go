@@ -116,18 +116,6 @@ func TestRetiredNodeIsReplacedAsDrifted(t *testing.T) {
 	w.wantQuiet()
 }
 
-// A move says what it waits for although its replacements are there.
-func TestMoveSaysWhatItWaitsFor(t *testing.T) {
-	c := &command{}
-	c.waits = "PodDisruptionBudget shop/web allows no eviction"
-	if got := moveOf(c); got.Stage != stageReplacing || got.Why != c.waits {
-		t.Errorf("got %+v", got)
-	}
-	if c.drain = (&drain{}); moveOf(c).Why != "" {
-		t.Errorf("it drains, and says that it waits: %+v", moveOf(c))
-	}
-}
-
 // toldMoves remembers what it was told.
 type toldMoves struct {
 	seen  map[string]bool

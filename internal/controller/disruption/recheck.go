@@ -61,7 +61,7 @@ func (r *rechecker) recheck(ctx context.Context, asked []*command) []*command {
 			switch {
 			case len(found) == 0:
 				standing = append(standing, c)
-			case passing(found) && r.clock.Since(c.Begun) <= patience(&c.Record):
+			case passing(found, r.clock.Now(), c.Begun.Add(patience(&c.Record))):
 				reportWait(ctx, c, found[0].Message)
 			default:
 				was := c.Record
@@ -89,9 +89,11 @@ func (r *rechecker) refused(ctx context.Context, c *command, was *Record, why st
 	}
 }
 
-// passing reports whether all objections may end by themselves.
-func passing(found []consolidate.Objection) bool {
-	return !slices.ContainsFunc(found, func(o consolidate.Objection) bool { return !o.Passing })
+// passing reports whether all objections may end by themselves before a command is waited for no
+// longer.
+func passing(found []consolidate.Objection, now, patient time.Time) bool {
+	return !now.After(patient) &&
+		!slices.ContainsFunc(found, func(o consolidate.Objection) bool { return !o.Passing || o.Until.After(patient) })
 }
 
 // patience is how long a command waits for objections to pass: not long where

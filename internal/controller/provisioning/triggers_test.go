@@ -5,12 +5,9 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -74,35 +71,6 @@ func TestBoundPodsAreLookedAtSeldom(t *testing.T) {
 	} {
 		if got := podMayNeedNode().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 			t.Errorf("%s: looked at: %t, want %t", name, got, c.want)
-		}
-	}
-}
-
-// Each pod of a StatefulSet that creates them one by one is a reason to plan, although it is bound
-// already: its next one has no machine yet. Seen again it is none, and neither is the last.
-func TestPodOfOrderedSetOpensBatch(t *testing.T) {
-	two := int32(2)
-	for name, c := range map[string]struct {
-		policy appsv1.PodManagementPolicyType
-		// opens says of each pod whether it opens a batch.
-		opens []bool
-	}{
-		"ordered": {appsv1.OrderedReadyPodManagement, []bool{true, false}}, "parallel": {appsv1.ParallelPodManagement, []bool{false}},
-	} {
-		set := &appsv1.StatefulSet{ObjectMeta: replicaSet("db", 0).ObjectMeta,
-			Spec: appsv1.StatefulSetSpec{Replicas: &two, PodManagementPolicy: c.policy}}
-		pods := podsOf("StatefulSet", set, 0, len(c.opens), func(p *corev1.Pod) { p.Spec.NodeName = "n" })
-		w := newWorld(t, append(pods, nodePool(), set)...)
-		for i, pod := range pods {
-			for _, want := range []bool{c.opens[i], false} {
-				if _, err := w.loop.triggers.podChanged(w.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
-					t.Fatal(err)
-				}
-				if opened := !w.loop.batch.empty(); opened != want {
-					t.Errorf("%s: pod %d opens a batch: %t, want %t", name, i, opened, want)
-				}
-				w.loop.batch.reset()
-			}
 		}
 	}
 }

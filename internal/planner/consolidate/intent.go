@@ -1,6 +1,10 @@
 package consolidate
 
-import "github.com/nodeautoprovision/nap/internal/model"
+import (
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // Intent is a command as its executor remembers it: in names, because indices do not
 // outlive a DisruptionProblem.
@@ -39,6 +43,8 @@ type Objection struct {
 	Message string
 	// Passing objections may end by themselves soon: a budget that others draw on at
 	// the moment, a node that is not ready again. With replacements bought, it is
-	// better to ask again than to remove them.
+	// better to ask again than to remove them. Until is when one ends at the earliest, zero
+	// where that is not known.
 	Passing bool
+	Until   time.Time
 }

@@ -136,7 +136,10 @@ func (r *recheck) object(node string, why *model.KeptNode) {
 	case model.ReasonNotInitialized, model.ReasonNominated:
 		o.Passing = true
 	case model.ReasonPoolBudget:
-		o.Passing = !r.closed(why.Node)
+		o.Passing = true
+		if r.closed(why.Node) {
+			o.Until = why.Until
+		}
 	case model.ReasonPodBudget:
 		o.Passing = !slices.ContainsFunc(r.p.Input.Budgets, func(b model.PodBudget) bool { return b.Blocking && b.String() == why.Budget })
 	default: // the other reasons speak against the command
@@ -144,15 +147,11 @@ func (r *recheck) object(node string, why *model.KeptNode) {
 	r.found = append(r.found, o)
 }
 
-// longestWait is longer than a command waits for objections to pass.
-const longestWait = 10 * time.Minute
-
-// closed reports whether a budget whose schedule has begun lets none of the nodes go that are in
-// the NodePool of a node, for longer than a command waits.
+// closed reports whether the budgets of a node's NodePool let none of its nodes go now, however
+// many others are in disruption.
 func (r *recheck) closed(node int) bool {
-	policy := &r.p.Input.Policies[r.p.Nodes[node].Policy]
-	allowed, limited := policy.Budgeted[r.in.Reason]
-	return limited && allowed == 0 && policy.BudgetEnds[r.in.Reason].After(r.p.Input.Now.Add(longestWait))
+	allowed, limited := r.p.Input.Policies[r.p.Nodes[node].Policy].Budgeted[r.in.Reason]
+	return limited && allowed == 0
 }
 
 // find looks up the command's nodes and replacements.

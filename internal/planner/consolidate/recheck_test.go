@@ -103,23 +103,20 @@ func TestRecheckPodBudgetPassesUnlessItBlocks(t *testing.T) {
 	}
 }
 
-// A budget that is used up passes, and one whose schedule has just begun does if it ends soon. A
-// replacement does not stand idle for a window of hours.
-func TestRecheckPoolBudgetPassesUnlessClosedForLong(t *testing.T) {
-	for ends, passes := range map[time.Duration]bool{0: true, 5 * time.Minute: true, 8 * time.Hour: false} {
-		for _, budgeted := range []int{0, 1} {
-			s := readFleet(t, twoHalves)
-			in := decided(t, s)
-			policy := &s.fleet.Policies[0]
-			policy.Allowed = map[model.DisruptionReason]int{in.Reason: 0}
-			policy.Budgeted = map[model.DisruptionReason]int{in.Reason: budgeted}
-			if ends > 0 {
-				policy.BudgetEnds = map[model.DisruptionReason]time.Time{in.Reason: now.Add(ends)}
-			}
-			found := consolidate.Recheck(s.fleet, in)
-			if want := passes || budgeted > 0; len(found) != 1 || found[0].Reason != model.ReasonPoolBudget || found[0].Passing != want {
-				t.Errorf("with %d nodes allowed for %s: objections %v, want one that passes: %t", budgeted, ends, found, want)
-			}
+// A budget that others have used up passes any moment, and one that lets none go when its schedule
+// ends.
+func TestRecheckPoolBudgetPassesWhenItsScheduleEnds(t *testing.T) {
+	ends := now.Add(8 * time.Hour)
+	for budgeted, want := range map[int]time.Time{0: ends, 1: {}} {
+		s := readFleet(t, twoHalves)
+		in := decided(t, s)
+		policy := &s.fleet.Policies[0]
+		policy.Allowed = map[model.DisruptionReason]int{in.Reason: 0}
+		policy.Budgeted = map[model.DisruptionReason]int{in.Reason: budgeted}
+		policy.BudgetEnds = map[model.DisruptionReason]time.Time{in.Reason: ends}
+		found := consolidate.Recheck(s.fleet, in)
+		if len(found) != 1 || found[0].Reason != model.ReasonPoolBudget || !found[0].Passing || !found[0].Until.Equal(want) {
+			t.Errorf("with %d nodes allowed: objections %+v, want one that passes at %s", budgeted, found, want)
 		}
 	}
 }
