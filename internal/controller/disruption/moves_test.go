@@ -22,7 +22,7 @@ func TestMoveSaysWhatItWaitsFor(t *testing.T) {
 // A replacement does not stand idle for a budget whose schedule has hours to go.
 func TestCommandWaitsOnlyForWhatPassesInTime(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	in := func(d time.Duration) time.Time { return now.Add(d) }
+	in := now.Add
 	for name, c := range map[string]struct {
 		found   consolidate.Objection
 		patient time.Time
