@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ type movesReport struct {
 	Summary movesSummary `json:"summary"`
 	Moves   []reportMove `json:"moves"`
 	Stays   []reportStay `json:"stays"`
-	owners  map[string]string
+	owners  podOwners
 }
 
 type movesSummary struct {
@@ -67,7 +66,7 @@ type reportStay struct {
 }
 
 func newMovesReport(m *madeMoves) *movesReport {
-	r := &movesReport{Moves: []reportMove{}, Stays: []reportStay{}, owners: map[string]string{}}
+	r := &movesReport{Moves: []reportMove{}, Stays: []reportStay{}, owners: podOwners{}}
 	for i := range m.moves.Commands {
 		r.Moves = append(r.Moves, r.move(m, &m.moves.Commands[i]))
 	}
@@ -107,13 +106,7 @@ func (r *movesReport) move(m *madeMoves, mv *model.Command) reportMove {
 }
 
 func (r *movesReport) pods(m *madeMoves, entries []model.ClassPods) []string {
-	names := []string{}
-	for _, ref := range m.input.Movable(entries) {
-		r.owners[ref.String()] = m.input.Owner(ref)
-		names = append(names, ref.String())
-	}
-	slices.Sort(names)
-	return names
+	return r.owners.note(m.input.Input, m.input.Movable(entries))
 }
 
 // machine describes a node that exists.

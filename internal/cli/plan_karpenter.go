@@ -98,7 +98,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 }
 
 func (m *madePlan) karpenterReport(result *karpenterengine.Result, catalog *fleet.Catalog) *planReport {
-	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
+	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: newPodOwners(m.input.Problem)}
 	for _, n := range result.Nodes {
 		r.Nodes = append(r.Nodes, m.karpenterNode(r, n, catalog))
 	}
@@ -150,12 +150,9 @@ func (m *madePlan) karpenterNode(r *planReport, n karpenterengine.Node, catalog 
 }
 
 func (m *madePlan) named(r *planReport, pods []types.NamespacedName) []string {
-	names := []string{}
-	for _, pod := range pods {
-		ref := model.PodRef{Namespace: pod.Namespace, Name: pod.Name}
-		r.owners[ref.String()] = m.input.Owner(ref)
-		names = append(names, ref.String())
+	refs := make([]model.PodRef, len(pods))
+	for i, pod := range pods {
+		refs[i] = model.PodRef{Namespace: pod.Namespace, Name: pod.Name}
 	}
-	slices.Sort(names)
-	return names
+	return r.owners.note(m.input, refs)
 }

@@ -33,7 +33,7 @@ type planReport struct {
 	// StaticNodePools are those whose number of nodes changes beside the plan; absent with
 	// --pending-only.
 	StaticNodePools []reportStatic    `json:"staticNodePools,omitempty"`
-	owners          map[string]string // by pod
+	owners          podOwners
 	// scope says of which pods is told, where that is not of all; then there are no moves.
 	scope string
 }
@@ -128,7 +128,7 @@ type reportNearest struct {
 }
 
 func newPlanReport(m *madePlan) *planReport {
-	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
+	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: newPodOwners(m.input.Problem)}
 	p := m.input.Problem
 	for i := range m.plan.NewNodes {
 		n := &m.plan.NewNodes[i]
@@ -150,11 +150,7 @@ func newPlanReport(m *madePlan) *planReport {
 func (r *planReport) addDecided(m *madePlan) {
 	for i := range m.decided {
 		d := &m.decided[i]
-		var names []string
-		for _, ref := range d.refs {
-			r.owners[ref.String()] = m.input.Owner(ref)
-			names = append(names, ref.String())
-		}
+		names := r.owners.note(m.input, d.refs)
 		if claim := d.verdict.NodeClaim; claim != "" {
 			r.Existing = append(r.Existing, reportExisting{Node: claim, Pods: names})
 			continue
@@ -215,13 +211,7 @@ func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine stri
 }
 
 func (r *planReport) pods(m *madePlan, entries []model.ClassPods) []string {
-	names := []string{}
-	for _, ref := range m.input.Pods(entries) {
-		r.owners[ref.String()] = m.input.Owner(ref)
-		names = append(names, ref.String())
-	}
-	slices.Sort(names)
-	return names
+	return r.owners.note(m.input, m.input.Pods(entries))
 }
 
 func newReportNode(p *model.Problem, n *model.NewNode, pods []string) reportNode {
