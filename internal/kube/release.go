@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,58 +35,82 @@ func newLivingPods() livingPods {
 }
 
 // release finds the pods that run with another template than a workload has in the files, and
-// that its controller therefore replaces. They count as gone, and what the workload then lacks
-// is planned: a user wants to know which nodes a release needs at its end.
+// those that it has more than the files want: its controller replaces the first and deletes the
+// second. They count as gone, and what the workload then lacks is planned: a user wants to know
+// which nodes a release needs at its end.
 func (e *expander) release(o client.Object) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		if !o.Spec.Paused {
-			e.replace(o, "Deployment", &o.Spec.Template, func(*corev1.Pod) bool { return true })
-		}
+		all := func(*corev1.Pod) bool { return !o.Spec.Paused }
+		e.change(o, "Deployment", o.Spec.Replicas, &o.Spec.Template, all)
 	case *appsv1.StatefulSet:
-		strategy := o.Spec.UpdateStrategy
-		if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-			return
-		}
-		first := 0
+		strategy, first := o.Spec.UpdateStrategy, 0
 		if strategy.RollingUpdate != nil && strategy.RollingUpdate.Partition != nil {
 			first = int(*strategy.RollingUpdate.Partition)
 		}
-		e.replace(o, "StatefulSet", &o.Spec.Template, func(pod *corev1.Pod) bool {
-			ordinal, err := strconv.Atoi(strings.TrimPrefix(pod.Name, o.Name+"-"))
-			return err == nil && ordinal >= first
+		e.change(o, "StatefulSet", o.Spec.Replicas, &o.Spec.Template, func(pod *corev1.Pod) bool {
+			return strategy.Type != appsv1.OnDeleteStatefulSetStrategyType && ordinal(pod, o.Name) >= max(0, first)
 		})
+	case *appsv1.ReplicaSet:
+		if !e.hasController(o) {
+			e.change(o, "ReplicaSet", o.Spec.Replicas, &o.Spec.Template, func(*corev1.Pod) bool { return false })
+		}
+	case *corev1.ReplicationController:
+		e.change(o, "ReplicationController", o.Spec.Replicas, o.Spec.Template, func(*corev1.Pod) bool { return false })
 	}
 }
 
-// replace takes the pods of another template from a workload, if its strategy lets them go.
-func (e *expander) replace(o client.Object, kind string, template *corev1.PodTemplateSpec, goes func(*corev1.Pod) bool) {
+// change takes the pods from a workload which its controller replaces or deletes: those of another
+// template that may go by its strategy, and those beyond its replicas.
+func (e *expander) change(o client.Object, kind string, replicas *int32, template *corev1.PodTemplateSpec, replaces func(*corev1.Pod) bool) {
 	key := ownerKey{o.GetNamespace(), kind, o.GetName()}
-	if len(e.living.of[key]) == 0 {
+	had := len(e.living.of[key])
+	if had == 0 || template == nil {
 		return
 	}
-	differs := e.living.differing(key, template)
-	stay, why, gone := []*corev1.Pod(nil), "", 0
-	for _, pod := range e.living.of[key] {
-		what := differs[pod]
-		if what == "" || !goes(pod) {
-			stay = append(stay, pod)
-			continue
-		}
-		why = cmp.Or(why, what)
-		gone++
+	scaler, scaled := e.scalers[key]
+	extra := surplus(had, replicas, scaler, scaled)
+	var gone []*corev1.Pod
+	if kind == "StatefulSet" { // the highest ordinals go, whatever they run with
+		gone = e.living.shrink(key, extra)
+	}
+	other, why := e.living.replace(key, template, replaces)
+	gone = append(gone, other...)
+	replaced := len(gone) - extra
+	for _, pod := range append(gone, e.living.shrink(key, -replaced)...) {
 		e.names[client.ObjectKeyFromObject(pod)], e.out.Replaced[pod] = nil, true
 	}
-	if gone == 0 {
-		return
+	if extra > 0 {
+		e.note("%s %s/%s: has %s where the file wants %d: planned without the %s", kind, o.GetNamespace(), o.GetName(),
+			counted(had, "pod", "pods"), *replicas, counted(extra, "pod that goes", "pods that go"))
 	}
-	e.living.of[key], e.living.released[key] = stay, gone
-	delete(e.living.revisions, key)
+	if replaced > 0 {
+		e.note("%s %s/%s: replaces %s of another template (%s): planned as it ends%s", kind, o.GetNamespace(), o.GetName(),
+			counted(replaced, "pod", "pods"), why, surge(o, had-extra))
+	}
+}
+
+// replace takes the pods of another template from a workload, if they may go. It returns them, and
+// in what the first differs.
+func (p *livingPods) replace(key ownerKey, template *corev1.PodTemplateSpec, goes func(*corev1.Pod) bool) (gone []*corev1.Pod, why string) {
+	differs := p.differing(key, template)
+	var stay []*corev1.Pod
+	for _, pod := range p.of[key] {
+		if what := differs[pod]; what == "" || !goes(pod) {
+			stay = append(stay, pod)
+		} else {
+			gone, why = append(gone, pod), cmp.Or(why, what)
+		}
+	}
+	if len(gone) == 0 {
+		return nil, ""
+	}
+	p.of[key], p.released[key] = stay, len(gone)
+	delete(p.revisions, key)
 	for _, pod := range stay {
-		e.living.noteRevision(key, pod)
+		p.noteRevision(key, pod)
 	}
-	e.note("%s %s/%s: replaces %s of another template (%s): planned as it ends%s", kind, o.GetNamespace(), o.GetName(),
-		counted(gone, "pod", "pods"), why, surge(o, len(stay)+gone))
+	return gone, why
 }
 
 // counted is a number with what it counts.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,12 @@ func TestReleasesReplacePodsOfAnotherTemplate(t *testing.T) {
 			`kind: Deployment, name: d, uid: d}]}, spec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: {containers: [{name: c, resources: {requests: {cpu: "` + cpu + `"}}}]` + rest + `}}}}`
 	}
 	replaced := "Deployment default/d: replaces 1 pod of another template (container c with cpu 500m instead of 3): planned as it ends"
+	fewer := func(text string, n int) string {
+		return strings.Replace(text, "replicas: 2", fmt.Sprintf("replicas: %d", n), 1)
+	}
+	fewerOf := func(kind, name string, has, wants int) string {
+		return fmt.Sprintf("%s default/%s: has %d pods where the file wants %d: planned without the %d pod that goes", kind, name, has, wants, has-wants)
+	}
 	for _, c := range []struct {
 		name, text string
 		want       []string
@@ -65,6 +72,26 @@ func TestReleasesReplacePodsOfAnotherTemplate(t *testing.T) {
 			"StatefulSet default/s: replaces 1 pod of another template (container c with cpu 500m instead of 3): planned as it ends"},
 		{"a StatefulSet that waits for deletion", strings.Replace(set, "replicas: 2", "updateStrategy: {type: OnDelete}, replicas: 2", 1) +
 			pod("s-0", ofSet, small), []string{"s-0", "s-1 made"}, ""},
+		{"fewer replicas, and the pod without a node goes first", fewer(deployment, 1) + pod("x", own, large) +
+			strings.Replace(pod("a", own, large), "nodeName: node, ", "", 1), []string{"x"}, fewerOf("Deployment", "d", 2, 1)},
+		{"the one that is not ready goes first", fewer(deployment, 1) + pod("x", own, large) + strings.Replace(pod("z", own, large),
+			"phase: Running", `phase: Running, conditions: [{type: Ready, status: "False"}]`, 1), []string{"x"}, fewerOf("Deployment", "d", 2, 1)},
+		{"the one whose deletion costs less goes first", fewer(deployment, 1) + pod("x", own, large) + pod("z", strings.Replace(own, "labels",
+			`annotations: {controller.kubernetes.io/pod-deletion-cost: "-1"}, labels`, 1), large), []string{"x"}, fewerOf("Deployment", "d", 2, 1)},
+		{"the one that shares its node goes first", fewer(deployment, 2) + pod("x", own, large) + strings.Replace(pod("a", own, large),
+			"nodeName: node", "nodeName: other", 1) + pod("z", own, large), []string{"a", "z"}, fewerOf("Deployment", "d", 3, 2)},
+		{"no replicas", fewer(deployment, 0) + pod("x", own, large), nil, "Deployment default/d: has 1 pod where the file wants 0: planned without the 1 pod that goes"},
+		{"those of another template go first", fewer(deployment, 1) + pod("a", strings.ReplaceAll(own, "abc", "def"), large) + pod("x", own, small),
+			[]string{"a"},
+			fewerOf("Deployment", "d", 2, 1)},
+		{"fewer of another template", fewer(deployment, 1) + pod("x", own, small) + pod("z", own, small), []string{"d-0"},
+			fewerOf("Deployment", "d", 2, 1) + "\n" + replaced + ", meanwhile it takes room for 1 pod more"},
+		{"an autoscaler decides", fewer(deployment, 1) + pod("x", own, large) + pod("z", own, large) + "\n---\n" +
+			`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h}, spec: {minReplicas: 1, maxReplicas: 5, ` +
+			`scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}}`, []string{"x", "z"}, ""},
+		{"a StatefulSet loses its last", fewer(set, 1) + pod("s-0", ofSet, small) + pod("s-1", ofSet, large), []string{"s-0 made"},
+			fewerOf("StatefulSet", "s", 2, 1) + "\nStatefulSet default/s: replaces 1 pod of another template " +
+				"(container c with cpu 500m instead of 3): planned as it ends"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			manifests, err := Decode(strings.NewReader(c.text), "file")
