@@ -20,7 +20,9 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // capacity is which fixed machines are missing once the nodes of nap are gone.
@@ -35,10 +37,16 @@ type capacity struct {
 	cost  float64
 	// homeless is how many pods find no place even there.
 	homeless int
+	// waiting is how many pods have no node now, which are none of these.
+	waiting int
 }
 
-// mostSizes bounds how many sizes are tried: each is a plan.
-const mostSizes = 8
+// Bounds of how many sizes are tried, of which each is a plan: in all, and of those which
+// promise the least price.
+const (
+	mostSizes     = 8
+	mostPromising = 5
+)
 
 // labelFamily is the label of the family of a VM size.
 const labelFamily = "karpenter.azure.com/sku-family"
@@ -49,7 +57,7 @@ const fixedPool = "agent-pool"
 // missingCapacity plans for the pods of nap's nodes without these nodes, with one agent
 // pool of each size that comes into question.
 func (c *planCommand) missingCapacity(ctx context.Context, read *planInput) (*capacity, error) {
-	f := &fleetChange{lost: map[string]bool{}, pools: map[string]client.Object{}}
+	f := &fleetChange{lost: map[string]bool{}, pools: map[string]client.Object{}, settled: true}
 	var sizes, arches []string
 	families := []string{"D"} // as the default NodePools
 	for _, node := range objectsOf[*corev1.Node](read.objects.Distinct()) {
@@ -65,7 +73,7 @@ func (c *planCommand) missingCapacity(ctx context.Context, read *planInput) (*ca
 			sizes = append(sizes, size)
 		}
 	}
-	out := &capacity{nodes: len(f.lost), pods: f.evictions(read)}
+	out := &capacity{nodes: len(f.lost), pods: f.evictions(read), waiting: waitingPods(read)}
 	if out.pods == 0 {
 		return out, nil
 	}
@@ -98,7 +106,10 @@ func (c *planCommand) missingCapacity(ctx context.Context, read *planInput) (*ca
 		bought[i], _, _ = strings.Cut(what, " ")
 	}
 	slices.Sort(sizes)
-	all := unique(append(bought, sizes...))
+	catalog := source.ForClass(class[0])
+	cheap := promising(catalog, families, arches, f.requests(read, catalog.Axes))
+	all := unique(slices.Concat(cheap[:min(mostPromising, len(cheap))], bought, sizes))
+
 	var best *outcome
 	for _, size := range all[:min(mostSizes, len(all))] {
 		found, err := try(corev1.LabelInstanceTypeStable, size)
@@ -109,11 +120,81 @@ func (c *planCommand) missingCapacity(ctx context.Context, read *planInput) (*ca
 			best, out.size, out.count, out.homeless = found, size, found.Bought, found.Pending
 		}
 	}
-	none, err := c.outcome(ctx, read, source, &fleetChange{lost: f.lost, pools: shutAlone(f.pools)})
+	none, err := c.outcome(ctx, read, source, &fleetChange{lost: f.lost, pools: shutAlone(f.pools), settled: true})
 	if err == nil {
 		out.cost = best.HourlyCost - none.HourlyCost
 	}
 	return out, err
+}
+
+// waitingPods is how many pods have no node.
+func waitingPods(read *planInput) int {
+	n := 0
+	for p := range read.store.Snapshot().Pods() {
+		if !p.Bound() && !p.Daemon && !p.Static && !p.Terminal {
+			n++
+		}
+	}
+	return n
+}
+
+// requests are those of all pods that lose their node, as if they were one.
+func (f *fleetChange) requests(read *planInput, axes model.Axes) model.Resources {
+	sum := make(model.Resources, len(axes))
+	for p := range read.store.Snapshot().Pods() {
+		if p.Bound() && !p.Daemon && !p.Static && f.lost[p.Node] {
+			sum = sum.Add(p.Spec.Requests.Vector(axes))
+		}
+	}
+	return sum
+}
+
+// promising are the sizes of the families and architectures, the one first whose machines would hold
+// the requests at the least price if these could be divided at will.
+func promising(catalog *fleet.Catalog, families, arches []string, need model.Resources) []string {
+	type bid struct {
+		size  string
+		price model.Money
+	}
+	var bids []bid
+	for i := range catalog.InstanceTypes {
+		t := &catalog.InstanceTypes[i]
+		machines := dividedAmong(need, t.Allocatable())
+		if machines == 0 || !slices.Contains(families, t.Labels[labelFamily]) || !slices.Contains(arches, t.Labels[corev1.LabelArchStable]) {
+			continue
+		}
+		best := model.Money(0)
+		for o := range t.Offerings {
+			if x := &t.Offerings[o]; x.Available && !x.Unpriced && x.CapacityType == model.OnDemand && (best == 0 || x.Price < best) {
+				best = x.Price
+			}
+		}
+		if best > 0 {
+			bids = append(bids, bid{t.Name, best * model.Money(machines)})
+		}
+	}
+	slices.SortFunc(bids, func(a, b bid) int { return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.size, b.size)) })
+	out := make([]string, len(bids))
+	for i := range bids {
+		out[i] = bids[i].size
+	}
+	return out
+}
+
+// dividedAmong is how many machines with so much room hold what is needed, at least one, if that
+// could be divided at will; zero where they lack something altogether.
+func dividedAmong(need, room model.Resources) int64 {
+	machines := int64(1)
+	for axis := range need {
+		n, has := need.Get(axis), room.Get(axis)
+		if n > 0 && has <= 0 {
+			return 0
+		}
+		if n > 0 {
+			machines = max(machines, (n+has-1)/has)
+		}
+	}
+	return machines
 }
 
 // shutAlone are the pools without the supposed one.
@@ -179,6 +260,9 @@ func (c *capacity) write(to *command.Streams) error {
 			plural(c.nodes, "node"), c.count, c.size, dollars(c.cost))
 		fmt.Fprintf(&text, "  %s\n", c.command())
 	}
+	if c.waiting > 0 {
+		fmt.Fprintf(&text, "  Not counted: %s for a node now.\n", waits(c.waiting))
+	}
 	if c.homeless > 0 {
 		fmt.Fprintf(&text, "  %s no place on machines of an agent pool of one size, because of selectors, taints or their size: "+
 			"nap what-if says more\n", findsNo(c.homeless))
@@ -192,6 +276,13 @@ func moves(pods int) string {
 		return "1 pod moves"
 	}
 	return fmt.Sprintf("%d pods move", pods)
+}
+
+func waits(pods int) string {
+	if pods == 1 {
+		return "1 pod waits"
+	}
+	return fmt.Sprintf("%d pods wait", pods)
 }
 
 func findsNo(pods int) string {

@@ -12,6 +12,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // A freeze that is over stays written on its NodePool, and keeps no node.
@@ -48,5 +50,24 @@ func TestClosingRemembersTheLimitOfNow(t *testing.T) {
 	want := `{"metadata":{"annotations":{"` + v1beta1.AnnotationBeforeDisable + `":"{\"cpu\":\"100\"}"}},"spec":{"limits":{"cpu":"0"}}}`
 	if string(text) != want {
 		t.Errorf("got %s, want %s", text, want)
+	}
+}
+
+// The sizes that promise the least price come first, and what lacks a resource is not among them.
+func TestPromisingSizesHoldAllForLeast(t *testing.T) {
+	size := func(name, family, arch string, cpu int64, dollars float64) model.InstanceType {
+		return model.InstanceType{
+			Name: name, Labels: map[string]string{labelFamily: family, corev1.LabelArchStable: arch},
+			Capacity:  model.Resources{cpu},
+			Offerings: []model.Offering{{CapacityType: model.OnDemand, Available: true, Price: model.USD(dollars)}},
+		}
+	}
+	catalog := &fleet.Catalog{InstanceTypes: []model.InstanceType{
+		size("whole", "D", "amd64", 8000, 0.55), size("parts", "D", "amd64", 3900, 0.15), size("other", "E", "amd64", 3900, 0.01),
+		size("arm", "D", "arm64", 3900, 0.01), size("none", "D", "amd64", 0, 0.01),
+	}}
+	got := promising(catalog, []string{"D"}, []string{"amd64"}, model.Resources{8000})
+	if want := []string{"parts", "whole"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -32,7 +32,7 @@ type planReport struct {
 	Stays []reportStay `json:"stays,omitempty"`
 	// StaticNodePools are those whose number of nodes changes beside the plan; absent with
 	// --pending-only.
-	StaticNodePools []reportStatic    `json:"staticNodePools,omitempty"`
+	StaticNodePools []reportStatic `json:"staticNodePools,omitempty"`
 	owners          podOwners
 	// scope says of which pods is told, where that is not of all; then there are no moves.
 	scope string

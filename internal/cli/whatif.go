@@ -135,6 +135,8 @@ type fleetChange struct {
 	pods  []*corev1.Pod
 	nodes []newNode
 	pools map[string]client.Object
+	// settled leaves out the pods and the NodeClaims that have no node now.
+	settled bool
 	// source sells what is sold then.
 	source *offline.Source
 }
@@ -394,10 +396,13 @@ func (f *fleetChange) apply(p *planInput) *fleet.Store {
 				mirror.Apply(o)
 			}
 		case *v1.NodeClaim:
-			if !f.lost[o.Status.NodeName] {
+			if !f.lost[o.Status.NodeName] && (!f.settled || o.Status.NodeName != "") {
 				mirror.Apply(o)
 			}
 		case *corev1.Pod:
+			if f.settled && o.Spec.NodeName == "" {
+				continue
+			}
 			if f.lost[o.Spec.NodeName] {
 				o = o.DeepCopy()
 				o.Spec.NodeName, o.Status.NominatedNodeName = "", ""
