@@ -54,7 +54,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 
 func (f *catalogFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.region, "region", "",
-		"Azure region of the prices (default: the region of the nodes, or "+offline.DefaultRegion+")")
+		"Azure region of the prices (default: the region of the nodes, or of the zones that are named, or "+offline.DefaultRegion+")")
 	completeRegion(cmd)
 	cmd.Flags().StringVar(&f.prices, "prices-file", "", "what you pay: negotiated prices, discounts, costs per node (docs/prices.md)")
 	cmd.Flags().StringVar(&f.file, "catalog", "", "plan against this catalogue instead, in the form that nap catalog -o json prints")
@@ -145,8 +145,11 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 	p.noteSafeToEvict()
 	p.noteUnrequested()
 	p.completePools(live, f.file == "")
-	if f.region != "" || f.file != "" {
+	switch {
+	case f.region != "" || f.file != "":
 		p.region = f.region
+	case p.region == "":
+		p.region = p.regionOfZones()
 	}
 	return p, nil
 }
