@@ -21,6 +21,9 @@ type Pending struct {
 	Why string
 	// Nearest is the nearest miss, Fix what to change; either may be empty.
 	Nearest, Fix string
+	// Needs is what alone the nearest miss lacks, such as "needs a In [b]", for where Nearest is
+	// too long; empty where the miss does not say.
+	Needs string
 	// NotCause is what the nearest miss passes, such as "taints, limits"; empty where that is
 	// not known.
 	NotCause string
@@ -33,7 +36,7 @@ type Pending struct {
 func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	out := Refused(u.Reason, u.Message, "")
 	if n := u.Nearest; n != nil {
-		out.Nearest, out.Fix, out.NotCause = nearestText(n), cmp.Or(n.Fix, out.Fix), passed(n)
+		out.Nearest, out.Needs, out.Fix, out.NotCause = nearestText(n), needsText(n), cmp.Or(n.Fix, out.Fix), passed(n)
 	} else if u.Reason == model.ReasonPoolRequirement && len(u.Pools) > 0 {
 		out.Fix = cmp.Or(widen(p, &p.Pools[u.Pools[0].Pool]), out.Fix)
 	}
@@ -66,8 +69,9 @@ func Refused(reason model.Reason, message, fix string) Pending {
 }
 
 // Short is the explanation in one sentence of no more than most characters: why and the reason's
-// code, the nearest miss, what to change. Of the last two, what does not fit is left
-// out; a first part that alone is too long ends after a word in "...", before the code.
+// code, the nearest miss or at least what that lacks, what to change. Of the last two, what does
+// not fit is left out; a first part that alone is too long ends after a word in "...", before the
+// code.
 // Precondition: most is at least 3.
 func (w Pending) Short(most int) string {
 	code := ""
@@ -75,15 +79,18 @@ func (w Pending) Short(most int) string {
 		code = fmt.Sprintf(" (%s)", w.Reason)
 	}
 	text := model.Sentence(w.Why, most-len(code)) + code
-	for _, part := range []struct{ before, words string }{{"; nearest: ", w.Nearest}, {"; ", model.Clause(w.Fix)}} {
-		if part.words == "" {
-			continue
+	add := func(before, words string) bool {
+		longer := text + before + model.Sentence(words, math.MaxInt)
+		if words == "" || utf8.RuneCountInString(longer) > most {
+			return false
 		}
-		longer := text + part.before + model.Sentence(part.words, math.MaxInt)
-		if utf8.RuneCountInString(longer) <= most {
-			text = longer
-		}
+		text = longer
+		return true
 	}
+	if !add("; nearest: ", w.Nearest) {
+		add("; ", w.Needs)
+	}
+	add("; ", model.Clause(w.Fix))
 	return text
 }
 
@@ -103,6 +110,14 @@ func nearestText(n *model.NearestMiss) string {
 		return text + ": " + string(n.Reason)
 	}
 	return fmt.Sprintf("%s: has %s, needs %s", text, cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
+}
+
+// needsText is what the nearest miss lacks, without which one it is.
+func needsText(n *model.NearestMiss) string {
+	if n.Want == "" {
+		return ""
+	}
+	return "needs " + n.Want
 }
 
 // passed names what people suspect first and the nearest miss does not fail.

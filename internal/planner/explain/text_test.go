@@ -38,6 +38,7 @@ func TestDescribeHasReasonAndRemedy(t *testing.T) {
 		Reason:  model.ReasonResources,
 		Why:     "One pod asks for more than a node of this type has",
 		Nearest: "Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3.86, needs cpu 8",
+		Needs:   "needs cpu 8",
 		Fix:     "Lower the request, or allow larger instance types.",
 		Details: []string{
 			"it asks for cpu 8, memory 4Gi, pods 1",
@@ -64,6 +65,7 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 	const (
 		why     = "One pod asks for more than a node of this type has (InsufficientResources)"
 		nearest = "; nearest: Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3.86, needs cpu 8"
+		needs   = "; needs cpu 8"
 		fix     = "; lower the request, or allow larger instance types."
 		code    = " (InsufficientResources)"
 	)
@@ -74,7 +76,9 @@ func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 		{math.MaxInt, why + nearest + fix},
 		{len(why + nearest + fix), why + nearest + fix},
 		{len(why+nearest+fix) - 1, why + nearest},
-		{len(why+nearest) - 1, why + fix},
+		{len(why+nearest) - 1, why + needs + fix},
+		{len(why+needs+fix) - 1, why + needs},
+		{len(why+needs) - 1, why},
 		{len(why), why},
 		{len(why) - 1, "One pod asks for more than a node of this type..." + code},
 		{20, "One pod asks for..."},
