@@ -38,7 +38,8 @@ type Quota struct {
 	// Objects are how many more owners of pods there may be, by the kind and group in the words of
 	// quotas, such as jobs.batch.
 	Objects []Amount
-	// Opaque quotas limit what is not known of pods here.
+	// Opaque quotas limit what is not known of pods here, or pods of which it is not known here
+	// whether they count.
 	Opaque bool
 }
 
@@ -107,6 +108,29 @@ func (s *Store) Announces(namespace string) bool {
 	return true
 }
 
+// Announcing are the workloads, by UID, whose further pods are planned now before they exist,
+// less what quotas keep back. Of others that lack pods it is not known what is to come. It looks
+// at all pods.
+func (s *Store) Announcing(now time.Time) map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &s.tables // as they are: a snapshot would have them copied at the next write
+	state := &Snapshot{
+		pods: t.pods.rows, spaces: t.spaces.rows, coming: comingPods{workloads: t.workloads.rows, quotas: t.quotas.rows},
+	}
+	opaque := map[string]bool{}
+	for _, q := range t.quotas.rows {
+		opaque[q.Namespace] = opaque[q.Namespace] || q.Opaque
+	}
+	out := map[string]bool{}
+	for _, a := range state.due(now) {
+		if a.workload != nil && !opaque[a.namespace] {
+			out[a.uid] = true
+		}
+	}
+	return out
+}
+
 // mostAhead is how many pods of one workload are announced at a time, and mostAnnounced how many
 // of all. Controllers create a few hundred pods in a second at most, and the next are announced
 // as they come: a number of replicas that was mistyped is neither bought for at once nor kept in
@@ -150,8 +174,28 @@ type announcement struct {
 // it from doing so; nor more than one pod of a workload that creates them one by one, mostAhead
 // of any other, and mostAnnounced of all.
 func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
-	if len(s.coming.workloads) == 0 {
+	due := s.due(now)
+	if len(due) == 0 {
 		return nil, nil
+	}
+	slices.SortFunc(due, func(x, y *announcement) int {
+		return cmp.Or(cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name), cmp.Compare(x.uid, y.uid))
+	})
+	room := newQuotaRoom(s)
+	living = make(map[string]int, len(due))
+	for _, a := range due {
+		living[a.uid] = a.living
+		for i := range room.ahead(a.newest, min(a.missing, mostAhead, mostAnnounced-len(pods))) {
+			pods = append(pods, a.pod(i))
+		}
+	}
+	return pods, living
+}
+
+// due are the announcements of what workloads and their sets have still to create, in any order.
+func (s *Snapshot) due(now time.Time) []*announcement {
+	if len(s.coming.workloads) == 0 {
+		return nil
 	}
 	of, uncounted := map[string]*announcement{}, map[string]int{}
 	for _, p := range s.pods {
@@ -178,19 +222,7 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 			a.uncounted = n
 		}
 	}
-	due := s.dueOf(of, now)
-	slices.SortFunc(due, func(x, y *announcement) int {
-		return cmp.Or(cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name), cmp.Compare(x.uid, y.uid))
-	})
-	room := newQuotaRoom(s)
-	living = make(map[string]int, len(due))
-	for _, a := range due {
-		living[a.uid] = a.living
-		for i := range room.ahead(a.newest, min(a.missing, mostAhead, mostAnnounced-len(pods))) {
-			pods = append(pods, a.pod(i))
-		}
-	}
-	return pods, living
+	return s.dueOf(of, now)
 }
 
 // dueOf are the announcements of what workloads and their sets have still to create; of has

@@ -52,6 +52,9 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 		if len(pods) != want || had["rs"] != living {
 			t.Errorf("%s: %d pods are announced beside %d, want %d beside %d", what, len(pods), had["rs"], want, living)
 		}
+		if store.Announcing(now)["rs"] != (want > 0) {
+			t.Errorf("%s: announcing is %v", what, want <= 0)
+		}
 		for i, p := range pods {
 			if p.Node != "" || !p.Wanted || !p.Unjudged || p.Announced != i+1 || p.UID != fmt.Sprintf("rs#%d", first+i) || p.Spec != spec {
 				t.Errorf("%s: got pod %+v", what, p)
@@ -90,6 +93,8 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	if store.Revision() != revision {
 		t.Error("a quota that says the same as before counts as a change of the cluster")
 	}
+	store.Put(&Quota{Namespace: "default", Name: "q", Opaque: true})
+	step("a quota limits what is not known", 0, 1)
 	store.Remove(&Quota{Namespace: "default", Name: "q"})
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Since: now, Pods: 10, OneByOne: true})
 	first = 1

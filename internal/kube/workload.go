@@ -19,8 +19,10 @@ import (
 // announcing converts the objects that say which pods are still to come, and returns nil
 // for any other object.
 func announcing(o client.Object) fleet.Record {
-	if q, is := o.(*corev1.ResourceQuota); is {
+	if q, is := o.(*corev1.ResourceQuota); is && !scoped(q) {
 		return quota(q)
+	} else if is { // it may count none of the pods
+		return &fleet.Quota{Namespace: q.Namespace, Name: q.Name, Opaque: true}
 	}
 	w := Workload(o)
 	if w == nil {
@@ -149,9 +151,14 @@ func failedTooOften(job *batchv1.Job) bool {
 	return job.Spec.BackoffLimit != nil && failed > int(*job.Spec.BackoffLimit)
 }
 
-// quota converts a ResourceQuota. Where its scopes leave pods out it counts for all of a
-// namespace's pods, and what it limits beyond requests makes it opaque: then fewer
-// pods are planned ahead of their creation, and none too many.
+// scoped reports whether a quota counts only some pods.
+func scoped(q *corev1.ResourceQuota) bool {
+	return len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil
+}
+
+// quota converts a ResourceQuota, without its scopes. What it limits beyond requests makes it
+// opaque: then no pods are planned ahead of their creation, and those that have come are waited
+// for.
 func quota(q *corev1.ResourceQuota) *fleet.Quota {
 	out := &fleet.Quota{Namespace: q.Namespace, Name: q.Name}
 	for name, hard := range q.Spec.Hard {

@@ -82,6 +82,23 @@ func TestWorkloadsWantPods(t *testing.T) {
 	}
 }
 
+// Of a quota that counts only some pods it is not known here which.
+func TestQuotasWithScopesAreOpaque(t *testing.T) {
+	hard := corev1.ResourceList{"pods": resource.MustParse("0")}
+	high := &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
+		ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"high"},
+	}}}
+	for name, spec := range map[string]corev1.ResourceQuotaSpec{
+		"scopes":        {Hard: hard, Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}},
+		"scopeSelector": {Hard: hard, ScopeSelector: high},
+	} {
+		got := announcing(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "q"}, Spec: spec})
+		if diff := cmp.Diff(fleet.Record(&fleet.Quota{Namespace: "default", Name: "q", Opaque: true}), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestQuotasCountRequests(t *testing.T) {
 	got := quota(&corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "q"},

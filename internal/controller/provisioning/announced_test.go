@@ -384,6 +384,9 @@ func TestOwnersWithoutPodsAreWaitedForShortly(t *testing.T) {
 		w := newWorld(t)
 		first, second := replicaSet("first", 2), replicaSet("second", 2)
 		w.create(first, second)
+		w.create(podsOf("ReplicaSet", first, 0, 1)...)
+		w.create(podsOf("ReplicaSet", second, 0, 1)...)
+		w.sync()
 		starting := w.loop.triggers.complete.Starting
 		starting.observe(first)
 		starting.observe(second)

@@ -28,6 +28,8 @@ type Mirror interface {
 	// what workloads of a namespace have still to create is planned ahead.
 	Wants(uid string) int
 	Announces(namespace string) bool
+	// Announcing are the workloads, by UID, whose further pods are planned ahead at a time.
+	Announcing(now time.Time) map[string]bool
 	// PlaceBuffers says where the plan of a snapshot has room for virtual pods.
 	PlaceBuffers(places map[model.PodRef]string, planned *fleet.Snapshot)
 }

@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
-// Owner is the controller of a pod. The zero Kind is a bare pod's.
+// Owner is the controller of a pod. The zero Kind is a bare pod's. That of a kind which is not
+// Kubernetes' own has its API group, as in StatefulSet.apps.kruise.io.
 type Owner struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
@@ -205,6 +207,15 @@ func (r *ExpectedPods) Forget(key types.NamespacedName) {
 	delete(r.pods, key)
 }
 
+// Deleted takes in that a pod is being deleted whose owner still wants it: it is lost.
+func (r *ExpectedPods) Deleted(pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before := r.pods[client.ObjectKeyFromObject(pod)]; before.uid == pod.UID && before.alive && before.bound {
+		r.losses.add(before.owner)
+	}
+}
+
 // Losing reports whether an owner has lost a pod so lately that it may lose more.
 func (r *ExpectedPods) Losing(o Owner) bool {
 	r.mu.Lock()
@@ -260,7 +271,11 @@ func ownerOf(pod *corev1.Pod) Owner {
 	if ref == nil {
 		return Owner{}
 	}
-	return Owner{Kind: ref.Kind, Namespace: pod.Namespace, Name: ref.Name, UID: ref.UID}
+	kind := ref.Kind
+	if group, _, grouped := strings.Cut(ref.APIVersion, "/"); grouped && group != "apps" && group != "batch" {
+		kind += "." + group
+	}
+	return Owner{Kind: kind, Namespace: pod.Namespace, Name: ref.Name, UID: ref.UID}
 }
 
 // Since reports whether all living pods of an owner have been seen first within the last

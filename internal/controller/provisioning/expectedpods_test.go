@@ -98,7 +98,7 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 				add(c.bound, "bound", func(p *corev1.Pod) { p.Spec.NodeName = "node" })
 				add(c.fresh, "fresh", func(*corev1.Pod) {})
 				time.Sleep(existsWithin)
-				completeness := &Completeness{Kube: builder.Build(), Pods: expected, Announces: func(string) bool { return true }}
+				completeness := &Completeness{Kube: builder.Build(), Pods: expected, Announces: func(string) bool { return true }, Announced: announcesAll}
 				if got := completeness.Complete(t.Context(), []Owner{owner}); got != c.want {
 					t.Errorf("got %v, want %v", got, c.want)
 				}
@@ -106,6 +106,35 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 		})
 	}
 }
+
+// What an owner has still to create is not known where its pods differ, or a quota says what cannot be
+// judged: a plan for those that have come so far would be one of many.
+func TestOwnerThatIsNotAnnouncedWaits(t *testing.T) {
+	set := replicaSet("web", 9)
+	set.UID = "web"
+	pods := NewExpectedPods(clock.RealClock{}, time.Second)
+	pods.Observe(ofSet("a", unschedulable))
+	pods.Observe(ofSet("b", unschedulable))
+	for _, announced := range []bool{true, false} {
+		c := &Completeness{Kube: fake.NewClientBuilder().WithObjects(set).Build(), Pods: pods, Announced: func(types.UID) bool { return announced }}
+		if got := c.Complete(t.Context(), []Owner{ownerOf(ofSet("a", nil))}); got != announced {
+			t.Errorf("announced %v: complete is %v", announced, got)
+		}
+	}
+}
+
+// Of a kind of another API group nothing is known, though it has the name of one of Kubernetes' own.
+func TestOwnersOfOtherGroupsAreNotKnown(t *testing.T) {
+	for apiVersion, want := range map[string]bool{"apps/v1": true, "v1": true, "": true, "apps.kruise.io/v1beta1": false, "batch.volcano.sh/v1alpha1": false} {
+		pod := ofSet("a", func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = apiVersion })
+		if got := objectOf(ownerOf(pod).Kind) != nil; got != want {
+			t.Errorf("%q: known is %v", apiVersion, got)
+		}
+	}
+}
+
+// announcesAll stands for a fleet that announces what each owner has still to create.
+func announcesAll(types.UID) bool { return true }
 
 func unschedulable(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{

@@ -77,6 +77,7 @@ func NewLoop(cfg Config) *Loop {
 	}
 	complete := &Completeness{
 		Kube: cfg.Clients.Cached, Pods: l.pods, Starting: newStartingOwners(cfg.Clock, l.pods), Announces: cfg.Mirror.Announces,
+		Announced: (&announcing{clock: cfg.Clock, of: cfg.Mirror.Announcing}).has,
 	}
 	l.batch.moot = complete.Moot
 	l.triggers = &triggers{

@@ -9,9 +9,11 @@ import (
 )
 
 // losses knows which owners of pods lose pods that ran: those that are evicted, as from a node
-// that is drained, or vanish, as with a node that is gone. They go one after the other, and each
-// is replaced at once, so that an owner that has all its pods again may lose the next one. What
-// an owner itself deletes, as one that is scaled down, is no loss. ExpectedPods guards it.
+// that is drained, are ended by its kubelet, as on a node that shuts down, are deleted by
+// something else than their owner, or vanish, as with a node that is gone. They go one after the
+// other, and each is replaced at once, so that an owner that has all its pods again may lose the
+// next one. What an owner itself deletes, as one that is scaled down, is no loss. ExpectedPods
+// guards it.
 type losses struct {
 	clock clock.PassiveClock
 	// within is how long after a loss another one may follow.
@@ -51,10 +53,10 @@ func (l *losses) sweep() {
 	}
 }
 
-// evicted reports whether a pod is being deleted by something else than its owner: by an
-// eviction, a preemption, or because of its node.
+// evicted reports whether a pod goes by something else than its owner: by an eviction, a
+// preemption, or because of its node, whose kubelet may end it without deleting it.
 func evicted(p *corev1.Pod) bool {
-	if !podutils.IsTerminating(p) {
+	if !podutils.IsTerminating(p) && p.Status.Phase != corev1.PodFailed {
 		return false
 	}
 	for i := range p.Status.Conditions {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // ofSet is a pod of ReplicaSet web; change may be nil.
@@ -44,12 +45,20 @@ func takenAway(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
 }
 
+// failed is a pod that has ended by itself, shutDown one whose node goes.
+func failed(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "node", corev1.PodFailed }
+
+func shutDown(p *corev1.Pod) {
+	failed(p)
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}}
+}
+
 func losingWorld(wants int32) (*ExpectedPods, *Completeness) {
 	pods := NewExpectedPods(clock.RealClock{}, time.Second)
 	set := replicaSet("web", wants)
 	set.UID = "web"
 	kube := fake.NewClientBuilder().WithObjects(set).Build()
-	return pods, &Completeness{Kube: kube, Pods: pods, Announces: func(string) bool { return true }}
+	return pods, &Completeness{Kube: kube, Pods: pods, Announces: func(string) bool { return true }, Announced: announcesAll}
 }
 
 // The pods of a node that is drained go one after the other, and each is replaced at once. One
@@ -88,6 +97,8 @@ func TestLossIsAPodThatWasTakenAway(t *testing.T) {
 		"evicted":                 {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", takenAway)) }, true},
 		"vanished with its node":  {bound, func(p *ExpectedPods) { forget(p, "old") }, true},
 		"evicted, and gone since": {takenAway, func(p *ExpectedPods) { forget(p, "old") }, false},
+		"ended by its kubelet":    {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", shutDown)) }, true},
+		"failed by itself":        {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", failed)) }, false},
 		"scaled down":             {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", scaledDown)) }, false},
 		"scaled down and gone": {bound, func(p *ExpectedPods) {
 			p.Observe(ofSet("old", scaledDown))
@@ -113,6 +124,36 @@ func TestLossIsAPodThatWasTakenAway(t *testing.T) {
 					t.Error("it is not complete after a second")
 				}
 			})
+		})
+	}
+}
+
+// A pod that is deleted is lost where its owner wants as many as it has; where it wants fewer, it
+// has deleted the pod itself.
+func TestDeletedPodThatIsWantedIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		wants int32
+		want  bool
+	}{"wanted": {2, true}, "scaled down": {1, false}, "scaled to none": {0, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			kept := func(p *corev1.Pod) { p.Spec.NodeName, p.Finalizers = "node", []string{"example.com/kept"} }
+			pods := []*corev1.Pod{ofSet("a", kept), ofSet("b", kept)}
+			set := replicaSet("web", c.wants)
+			set.UID = "web"
+			w := newWorld(t, nodePool(), set, pods[0], pods[1])
+			w.loop.pods.losses.within = time.Second
+			for _, pod := range pods {
+				w.loop.pods.Observe(pod)
+			}
+			if err := w.kube.Delete(t.Context(), pods[0]); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.loop.triggers.podChanged(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pods[0])}); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.loop.pods.Losing(ownerOf(pods[0])); got != c.want {
+				t.Errorf("%s: losing is %v", name, got)
+			}
 		})
 	}
 }

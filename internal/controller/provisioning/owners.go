@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,9 @@ type Completeness struct {
 	// Announces reports whether what the owners of a namespace have still to create is
 	// planned with what they have created; nil means that it is not.
 	Announces func(namespace string) bool
+	// Announced reports whether what the owner with this UID has still to create is planned now
+	// with what it has created.
+	Announced func(types.UID) bool
 }
 
 // observe takes in the present state of an owner.
@@ -107,11 +111,25 @@ func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
 	if w.Silent {
 		shown = have.Patterns > 1 // one pod does not show that it may have more
 	}
-	return shown && c.announces(o.Namespace), true
+	// Its pods may differ, or a quota say what cannot be judged: then the idle time decides.
+	return shown && c.Announced(o.UID), true
 }
 
 func (c *Completeness) announces(namespace string) bool {
 	return c.Announces != nil && c.Announces(namespace)
+}
+
+// wants reports whether an owner wants as many pods as it has, or more: it replaces one that is
+// deleted.
+func (c *Completeness) wants(ctx context.Context, o Owner) bool {
+	obj := objectOf(o.Kind)
+	if obj == nil {
+		return false
+	}
+	if err := c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy); err != nil {
+		return false // it is gone, or nothing is known of it
+	}
+	return obj.GetUID() == o.UID && kube.Workload(obj).Pods >= c.Pods.Of(o).Alive
 }
 
 // ordered reports whether an owner creates its pods one by one, and more are to come. Each that

@@ -28,7 +28,7 @@ func TestRolloutIsNoCompleteBatch(t *testing.T) {
 		pods := NewExpectedPods(clock.RealClock{}, time.Second)
 		c := &Completeness{
 			Kube: fake.NewClientBuilder().WithObjects(before, next).Build(), Pods: pods, Starting: newStartingOwners(clock.RealClock{}, pods),
-			Announces: func(string) bool { return true },
+			Announces: func(string) bool { return true }, Announced: announcesAll,
 		}
 		first := podsOf("ReplicaSet", next, 0, 1)[0].(*corev1.Pod)
 		pods.Observe(first)

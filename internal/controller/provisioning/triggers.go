@@ -122,6 +122,9 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 	// Before its pod is noted: an owner with a pod is not about to create its first one.
 	news := News{Appeared: t.complete.Starting.appeared(owner)}
 	first := !t.pods.Knows(pod)
+	if podutils.IsTerminating(pod) && t.complete.wants(ctx, owner) {
+		t.pods.Deleted(pod)
+	}
 	what := t.pods.Observe(pod)
 	if what != New && first && t.complete.ordered(ctx, owner) {
 		t.batch.Trigger(string(pod.UID), News{Owner: &owner, Tentative: true})
