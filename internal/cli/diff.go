@@ -37,6 +37,11 @@ AKSNodeClasses of the files were applied: which nodes would drift and why, how
 many pods would move, what is bought, and the price before and after. Nothing is
 touched. The cluster is the live one, or what --from has.
 
+Annotations of NodePools that decide what is bought or which nodes go count:
+karpenter.azure.com/node-cost, max-hourly-cost, frozen and frozen-until. One
+that a file lacks counts as with kubectl apply: it goes if kubectl has applied
+it, and stays if another one wrote it, such as nap freeze.
+
 Exit code 0: nothing would change. 2: something would. 1: an error, or a
 NodePool that the API server would refuse, also for what an edit may not change.`,
 		Example: `  nap diff -f pool.yaml
@@ -228,17 +233,9 @@ func (p *comparison) compare(read, edited *planInput, source *offline.Source) *f
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		np, old := edited.pools[name].DeepCopy(), read.pools[name]
-		switch {
-		case old == nil:
-			p.Suppose = append(p.Suppose, "NodePool "+name+" is new")
-		case equality.Semantic.DeepEqual(old.Spec, np.Spec):
-			continue
-		default:
-			p.Suppose = append(p.Suppose, "NodePool "+name+" is changed")
-			np.Status, np.UID = old.Status, old.UID
+		if np := p.comparePool(read.pools[name], edited.pools[name]); np != nil {
+			f.pools[name] = np
 		}
-		f.pools[name] = np
 	}
 	sizes := map[string]*sizeLabels{}
 	for name := range f.pools {
@@ -263,6 +260,29 @@ func (p *comparison) compare(read, edited *planInput, source *offline.Source) *f
 	return f
 }
 
+// comparePool says what is different of a NodePool, and is how the cluster has it then; nil where
+// nothing is different.
+func (p *comparison) comparePool(old, edited *v1.NodePool) *v1.NodePool {
+	np := edited.DeepCopy()
+	if old == nil {
+		p.Suppose = append(p.Suppose, "NodePool "+np.Name+" is new")
+		return np
+	}
+	annotations := applyAnnotations(old, np)
+	same := equality.Semantic.DeepEqual(old.Spec, np.Spec)
+	if same && len(annotations) == 0 {
+		return nil
+	}
+	if !same {
+		p.Suppose = append(p.Suppose, "NodePool "+np.Name+" is changed")
+	}
+	for _, change := range annotations {
+		p.Suppose = append(p.Suppose, "NodePool "+np.Name+" "+change)
+	}
+	np.Status, np.UID = old.Status, old.UID
+	return np
+}
+
 // withoutTags is a node class without its tags, for which no machine is replaced.
 func withoutTags(class *nodeclass.NodeClass) *nodeclass.NodeClass {
 	own := *class
@@ -280,6 +300,9 @@ const (
 // "". Nodes in files often lack labels that Azure's have: where their size does not tell these
 // either, they count as met.
 func driftOf(before, after *v1.NodePool, node *corev1.Node, sizes *sizeLabels) string {
+	if equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+		return "" // where only annotations differ, what drifts does so without the edit
+	}
 	if before.Hash() != after.Hash() {
 		return driftedPool
 	}
