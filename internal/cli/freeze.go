@@ -106,7 +106,7 @@ func (o *operator) pools(ctx context.Context, names []string) ([]string, map[str
 }
 
 func (o *operator) freeze(ctx context.Context, names []string, lasts time.Duration, reason string) error {
-	pools, _, err := o.pools(ctx, names)
+	pools, frozen, err := o.pools(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -127,8 +127,23 @@ func (o *operator) freeze(ctx context.Context, names []string, lasts time.Durati
 			return err
 		}
 	}
-	o.say("Frozen %s: %s. Nodes are still bought.\nUndo: %s", until, strings.Join(pools, ", "), o.streams.Offered("nap thaw"))
+	o.say("Frozen %s: %s. Nodes are still bought.\nUndo: %s", until, strings.Join(pools, ", "),
+		o.streams.Offered(thawOf(pools, len(names) > 0, frozen)))
 	return nil
+}
+
+// thawOf is the command that undoes a freeze of pools, which the user named or not. frozen says of
+// each NodePool whether it was frozen before: what another freeze holds, the undo leaves alone,
+// unless all of pools were.
+func thawOf(pools []string, named bool, frozen map[string]bool) string {
+	fresh := slices.DeleteFunc(slices.Clone(pools), func(name string) bool { return frozen[name] })
+	switch {
+	case !named && len(fresh) == len(frozen):
+		return "nap thaw"
+	case len(fresh) == 0:
+		fresh = pools
+	}
+	return "nap thaw " + strings.Join(fresh, " ")
 }
 
 func (o *operator) thaw(ctx context.Context, names []string) error {
