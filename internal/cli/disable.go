@@ -125,6 +125,10 @@ func (d *disabling) run(ctx context.Context) error {
 	if !d.dryRun {
 		return d.finish(ctx)
 	}
+	if blocked := mode.Status.DisableBlockedBy; d.askServer && blocked != "" {
+		sayNote(d.streams.Err, "not checked by the API server: mode Manual, which it refuses until steps 1 to 4 are done (%s)", blocked)
+		d.askServer = false
+	}
 	if err := d.switchMode(ctx, v1alpha1.ModeManual); err != nil {
 		return err
 	}

@@ -188,7 +188,6 @@ func (s *APIServer) answer(r *http.Request) (int, any) {
 	return http.StatusOK, found[0]
 }
 
-// patch merges a patch into an object.
 // note keeps which resource a request reads; parts follow its version.
 func (s *APIServer) note(method, version string, parts []string) {
 	if len(parts) > 2 && parts[0] == "namespaces" {
@@ -201,6 +200,7 @@ func (s *APIServer) note(method, version string, parts []string) {
 	}
 }
 
+// patch merges a patch into an object, unless it is a dry run or breaks the rule of the mode.
 func (s *APIServer) patch(object any, kind string, r *http.Request) (int, any) {
 	text, err := io.ReadAll(r.Body)
 	patch := map[string]any{}
@@ -211,12 +211,27 @@ func (s *APIServer) patch(object any, kind string, r *http.Request) (int, any) {
 		return status(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprint("not a merge patch: ", err))
 	}
 	o := object.(map[string]any)
+	if blocked := blockedBy(o, patch); blocked != "" {
+		return status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "mode Manual would leave machines behind: "+blocked)
+	}
 	if r.URL.Query().Has("dryRun") {
 		return http.StatusOK, o
 	}
 	merge(o, patch)
 	s.patches = append(s.patches, fmt.Sprintf("%s %s: %s", kind, (&unstructured.Unstructured{Object: o}).GetName(), text))
 	return http.StatusOK, o
+}
+
+// blockedBy is why the definition of NodeAutoProvisioning refuses a patch, or "".
+func blockedBy(o, patch map[string]any) string {
+	if mode, _, err := unstructured.NestedString(patch, "spec", "mode"); err != nil || mode != "Manual" {
+		return ""
+	}
+	blocked, _, err := unstructured.NestedString(o, "status", "disableBlockedBy")
+	if err != nil {
+		return err.Error()
+	}
+	return blocked
 }
 
 func merge(into, patch map[string]any) {
