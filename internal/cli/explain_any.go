@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,15 +19,23 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// kindWords are what people call the kinds of workloads, pods, nodes and NodePools.
+// kindWords are what kubectl and people call the kinds of workloads, pods, nodes and NodePools,
+// without the API group.
 func kindWords() map[string]string {
 	return map[string]string{
-		"deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment", "deployment.apps": "Deployment",
-		"sts": "StatefulSet", "statefulset": "StatefulSet", "statefulset.apps": "StatefulSet", "rs": "ReplicaSet", "replicaset": "ReplicaSet",
-		"job": "Job", "job.batch": "Job", "po": "Pod", "pod": "Pod", "pods": "Pod", "no": "Node", "node": "Node", "nodes": "Node",
+		"deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment",
+		"sts": "StatefulSet", "statefulset": "StatefulSet", "statefulsets": "StatefulSet",
+		"ds": "DaemonSet", "daemonset": "DaemonSet", "daemonsets": "DaemonSet",
+		"rs": "ReplicaSet", "replicaset": "ReplicaSet", "replicasets": "ReplicaSet",
+		"rc": "ReplicationController", "replicationcontroller": "ReplicationController", "replicationcontrollers": "ReplicationController",
+		"job": "Job", "jobs": "Job", "cj": cronJob, "cronjob": cronJob, "cronjobs": cronJob,
+		"po": "Pod", "pod": "Pod", "pods": "Pod", "no": "Node", "node": "Node", "nodes": "Node",
 		"nodepool": "NodePool", "nodepools": "NodePool", "pool": "NodePool", "nodeclaim": "Node", "nodeclaims": "Node",
 	}
 }
+
+// cronJob is the kind of workload whose pods are of its Jobs.
+const cronJob = "CronJob"
 
 // sizePrefix is what the names of Azure's VM sizes begin with.
 const sizePrefix = "Standard_"
@@ -39,7 +48,8 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 	}
 	kind := ""
 	if word, rest, found := strings.Cut(name, "/"); found {
-		if k := kindWords()[strings.ToLower(word)]; k != "" {
+		word, _, _ = strings.Cut(strings.ToLower(word), ".") // as in deployment.apps
+		if k := kindWords()[word]; k != "" {
 			kind, name = k, rest
 		}
 	}
@@ -156,7 +166,7 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 		return err
 	}
 	if len(refs) == 0 {
-		return fmt.Errorf("no pod of a %s %s; nap plan -o wide lists all", strings.ToLower(kind), c.qualified(name))
+		return c.noPods(kind, c.qualified(name))
 	}
 	s, pending, err := made.explainWorkload(owner, refs)
 	if err != nil {
@@ -168,14 +178,27 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 	return answered(made.read, pending)
 }
 
+// noPods is the error that a workload has no pods.
+func (c *explainCommand) noPods(kind, full string) error {
+	switch {
+	case kind == cronJob && !c.plan.input.due:
+		return fmt.Errorf("no pod of a Job of CronJob %s; --due plans the CronJobs of files as if their time had come", full)
+	case kind == "DaemonSet":
+		return fmt.Errorf("no pod of DaemonSet %s; one of a file has no pods of its own: nap plan counts it on each new node", full)
+	}
+	return fmt.Errorf("no pod of a %s %s; nap plan -o wide lists all", strings.ToLower(kind), full)
+}
+
 // podsOf are the pods of a workload, by name, and what it is called. It fails where workloads
 // of several kinds have the name.
 func (m *madePlan) podsOf(kind, full string) (owner string, refs []model.PodRef, err error) {
 	owners := map[string]bool{}
 	for p := range m.read.store.Snapshot().Pods() {
 		of, name, _ := strings.Cut(p.OwnerName(), " ")
-		if name == full && (kind == "Workload" || kind == of) && !p.Terminal {
-			owner = p.OwnerName()
+		if isWorkload(kind, full, of, name) && !p.Terminal {
+			if owner = p.OwnerName(); kind == cronJob {
+				owner = kind + " " + full // which may have several Jobs
+			}
 			owners[owner] = true
 			refs = append(refs, p.Ref)
 		}
@@ -189,6 +212,19 @@ func (m *madePlan) podsOf(kind, full string) (owner string, refs []model.PodRef,
 	}
 	slices.SortFunc(refs, func(x, y model.PodRef) int { return strings.Compare(x.String(), y.String()) })
 	return owner, refs, nil
+}
+
+// isWorkload reports whether an owner of pods is the workload of a kind and a name. A CronJob's
+// Jobs are called as it is and when they were due, in minutes; the one that --due makes of a file
+// is called as it is.
+func isWorkload(kind, full, of, name string) bool {
+	if kind != cronJob {
+		return name == full && (kind == "Workload" || kind == of)
+	}
+	rest, begins := strings.CutPrefix(name, full)
+	minutes, dashed := strings.CutPrefix(rest, "-")
+	_, err := strconv.ParseUint(minutes, 10, 64)
+	return of == "Job" && begins && (rest == "" || dashed && err == nil)
 }
 
 // explainWorkload is the story of pods, and whether some stay pending.
