@@ -31,12 +31,23 @@ func ClusterConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	switch {
+	case clientcmd.IsEmptyConfig(err) && len(contextsOf(rules)) > 0:
+		return nil, fmt.Errorf("the kubeconfig has no current context: choose one with --context: %s", strings.Join(contextsOf(rules), ", "))
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("no cluster to work with%s: give --kubeconfig, set KUBECONFIG, or run in a pod", LostKubeconfig())
 	case err != nil:
 		return nil, fmt.Errorf("reading the kubeconfig: %w: choose another with --kubeconfig or --context", err)
 	}
 	return config, nil
+}
+
+// contextsOf are the names of the contexts of a kubeconfig, in order; none where it cannot be read.
+func contextsOf(rules *clientcmd.ClientConfigLoadingRules) []string {
+	raw, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
 // LostKubeconfig names the files of KUBECONFIG that are not there, where none of them is, to
@@ -104,7 +115,7 @@ func (c *Cluster) Found() bool {
 		return true
 	}
 	raw, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
-	if err != nil || raw.CurrentContext != "" {
+	if err != nil || raw.CurrentContext != "" || len(raw.Contexts) > 0 {
 		return true // what is wrong with it, Config says
 	}
 	_, err = rest.InClusterConfig()

@@ -3,6 +3,8 @@ package command
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,4 +63,27 @@ func TestAnswersHaveToBeginInTime(t *testing.T) {
 			t.Errorf("a late answer: %v, want a timeout", err)
 		}
 	})
+}
+
+// A kubeconfig without a current context is found, and the error names the contexts.
+func TestKubeconfigWithoutCurrentContextIsFound(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+"contexts": [{"name": "prod", "context": {"cluster": "c"}}, {"name": "dev", "context": {"cluster": "c"}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	if c := (&Cluster{}); !c.Found() {
+		t.Error("the kubeconfig is not found")
+	}
+	const want = "the kubeconfig has no current context: choose one with --context: dev, prod"
+	for name, c := range map[string]*Cluster{"KUBECONFIG": {}, "--kubeconfig": {Kubeconfig: file}} {
+		if _, err := c.Config(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+	if config, err := (&Cluster{Context: "dev"}).Config(t.Context()); err != nil || config.Host != "https://127.0.0.1:1" {
+		t.Errorf("with --context: %v, %v", config, err)
+	}
 }
