@@ -86,9 +86,24 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	}
 	if exit.Err != nil {
 		text := mask.Text(exit.Err.Error()) // errors of HTTP clients have the address of a proxy as it was given
-		fmt.Fprintf(s.Err, "nap: %s\n", strings.ReplaceAll(text, "\n", "\nnap: "))
+		fmt.Fprintf(s.Err, "nap: %s\n", strings.ReplaceAll(folded(text), "\n", "\nnap: "))
 	}
 	return exit.Code
+}
+
+// folded is an error on one line that has paragraphs, as those of client libraries may have; nap's
+// own have none, and several errors stay a line each.
+func folded(text string) string {
+	if !strings.Contains(strings.Trim(text, "\n"), "\n\n") {
+		return text
+	}
+	var line []string
+	for p := range strings.SplitSeq(text, "\n\n") {
+		if words := strings.Join(strings.Fields(p), " "); words != "" {
+			line = append(line, strings.TrimSuffix(words, "."))
+		}
+	}
+	return strings.Join(line, ". ")
 }
 
 // exitInterrupted is the exit code by which shells know that Ctrl-C has ended a program.

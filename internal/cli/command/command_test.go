@@ -23,6 +23,21 @@ func TestErrorsAreLinesWithoutSecrets(t *testing.T) {
 	}
 }
 
+// An error of a library that has paragraphs is one line; several errors are a line each.
+func TestErrorsWithParagraphsAreOneLine(t *testing.T) {
+	const plugin = "exec: executable kubelogin not found\n\nA plugin is not installed.\n\nTo learn more, see:\n      https://k8s.example/auth\n"
+	for text, want := range map[string]string{
+		plugin: "nap: exec: executable kubelogin not found. A plugin is not installed. To learn more, see: https://k8s.example/auth\n",
+		"a\nb": "nap: a\nnap: b\n",
+	} {
+		var errs bytes.Buffer
+		root := &cobra.Command{RunE: func(*cobra.Command, []string) error { return errors.New(text) }}
+		if Run(t.Context(), root, nil, Streams{Err: &errs, Out: io.Discard}); errs.String() != want {
+			t.Errorf("said %q, want %q", errs.String(), want)
+		}
+	}
+}
+
 // endless is what never has an end and never has a byte, as a terminal at which no key is hit.
 type endless struct{ asked chan struct{} }
 
