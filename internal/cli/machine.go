@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,18 +59,21 @@ would buy for a NodePool when it makes plain virtual machines.
 
 The cluster is the one that az aks show -o json describes (--cluster), or the
 one of a kubeconfig's context. What neither says is a marked placeholder. The
-token is masked, and so are users and passwords of proxies. -o json prints the
-bare configuration and nothing else.`,
+NodePool and its AKSNodeClass are those of the files, or without files those of
+the cluster that --context or --kubeconfig chooses. The token is masked, and so
+are users and passwords of proxies. -o json prints the bare
+configuration and nothing else.`,
 		Example: `  az aks show --resource-group prod --name prod -o json > cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json --size Standard_D8s_v5 -o json
-  nap machine bootdata -f nodepool.yaml --context prod`,
+  nap machine bootdata -f nodepool.yaml --context prod
+  nap machine bootdata --nodepool general --context prod`,
 		Args: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.files, "filename", "f", nil, "NodePool and AKSNodeClass: a file, a folder, or - for standard input (repeatable)")
-	flags.StringVar(&c.pool, "nodepool", "", "the NodePool, where the files have several")
+	flags.StringVar(&c.pool, "nodepool", "", "the NodePool, where there are several")
 	flags.StringVar(&c.size, "size", "", "the VM size (default: the cheapest that the NodePool allows)")
 	c.cluster.add(flags)
 	addOutput(cmd, &c.output, textForms())
@@ -82,7 +84,11 @@ func (c *bootdataCommand) run(ctx context.Context) error {
 	if err := checkOutput(c.output, textForms()); err != nil {
 		return err
 	}
-	pool, class, err := c.read(ctx)
+	offered, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	pool, class, err := offered.choose(c.pool, &c.streams)
 	if err != nil {
 		return err
 	}
@@ -132,53 +138,6 @@ func (c *bootdataCommand) text(spec launch.NodeSpec, note string, described *des
 		}
 	}
 	return writeDocument(c.streams.Out, "yaml", built)
-}
-
-// read gives the NodePool of the files and its node class.
-func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.NodeClass, error) {
-	if len(c.files) == 0 {
-		return nil, nil, errors.New("no NodePool: give one with -f FILE")
-	}
-	in, err := (&inputFlags{files: c.files}).read(ctx, c.streams.In)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := errors.Join(in.problems...); err != nil {
-		return nil, nil, err
-	}
-	if err := admitted(in.manifests, nil); err != nil {
-		return nil, nil, err
-	}
-	pools := map[string]*v1.NodePool{}
-	for _, m := range in.manifests {
-		if pool, is := m.Object.(*v1.NodePool); is {
-			pools[pool.Name] = in.pools[pool.Name]
-		}
-	}
-	names := slices.Sorted(maps.Keys(pools))
-	name := c.pool
-	switch {
-	case len(names) == 0:
-		return nil, nil, fmt.Errorf("%s has no NodePool", inWords(c.files))
-	case name == "" && len(names) > 1:
-		return nil, nil, fmt.Errorf("%s has %d NodePools: choose one with --nodepool: %s",
-			inWords(c.files), len(names), strings.Join(names, ", "))
-	case name == "":
-		name = names[0]
-	case pools[name] == nil:
-		return nil, nil, fmt.Errorf("--nodepool: got %q, allowed: %s", name, strings.Join(names, ", "))
-	}
-	pool := pools[name]
-	ref := pool.Spec.Template.Spec.NodeClassRef
-	if ref == nil {
-		return nil, nil, fmt.Errorf("NodePool %s: spec.template.spec.nodeClassRef must be set", name)
-	}
-	class := in.classes[ref.Name]
-	if class == nil {
-		sayNote(c.streams.Err, "%s has no AKSNodeClass %s: shown with defaults", inWords(c.files), ref.Name)
-		class = offline.DefaultNodeClass(ref.Name)
-	}
-	return pool, class, nil
 }
 
 // bootdataClaim stands for the NodeClaim, whose name is made up when it is bought.

@@ -127,10 +127,31 @@ func TestMachineBootdataOfLiveCluster(t *testing.T) {
 	}
 }
 
+// Without files the NodePool and its node class are the cluster's.
+func TestMachineBootdataOfPoolInCluster(t *testing.T) {
+	objects, err := os.ReadFile("testdata/machine/nodepool.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, config := clitest.NewAPIServer(t, t.TempDir(), objects)
+	described := []string{"--cluster", "testdata/machine/cluster.json", "--ca-file", "testdata/machine/ca.crt"}
+	want := bootdata(t, described...)
+	for name, args := range map[string][]string{"named": {"--nodepool", "general"}, "the only one": {}} {
+		args = append(append([]string{"machine", "bootdata", "--kubeconfig", config, "--context", "test"}, described...), args...)
+		if out, errs, code := nap.Run(t, args...); code != 0 || errs != "" || out != want {
+			t.Errorf("%s: exit code %d, stderr %q, got\n%swant\n%s", name, code, errs, out, want)
+		}
+	}
+	_, errs, code := nap.Run(t, "machine", "bootdata", "--kubeconfig", config, "--nodepool", "x")
+	if code != 1 || errs != "nap: --nodepool: got \"x\", allowed: general\n" {
+		t.Errorf("a NodePool that there is not: exit code %d, %q", code, errs)
+	}
+}
+
 func TestMachineBootdataRefusals(t *testing.T) {
 	const pool, missing = "testdata/machine/nodepool.yaml", "testdata/machine/none.json"
 	nap.Mistakes(t, map[string]clitest.Mistake{
-		"no file":          {Args: []string{"machine", "bootdata"}, Want: "nap: no NodePool: give one with -f FILE"},
+		"no file":          {Args: []string{"machine", "bootdata"}, Want: "nap: no NodePool: give one with -f FILE, or the cluster that has it with --context"},
 		"output":           {Args: []string{"machine", "bootdata", "-f", pool, "-o", "xml"}, Want: `nap: --output: got "xml", allowed: text, json`},
 		"no such cluster":  {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", missing}, Want: "nap: --cluster " + missing + ": no such file or directory: give the path"},
 		"no cluster":       {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", pool}, Want: "nap: --cluster: " + pool + ": this describes no AKS cluster"},
