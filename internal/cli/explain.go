@@ -28,8 +28,9 @@ size, a NodePool, a node or NodeClaim, a pod, or a workload; deploy/web,
 pod/web-0, node/x and the like say which. Names without a namespace are of -n,
 or of the context's.
 
-Exit code 0: the pod has a place, the size can be bought, the node stays. 2:
-not. 1: an error.`,
+Exit code 0: the pod has a place or has ended, the size can be bought, the node
+stays. 2: not; a pod that waits for something else than a node has no place
+either. 1: an error.`,
 		Example: `  nap explain deploy/web -n shop
   nap explain web-0 -f app.yaml
   nap explain Standard_D4s_v5

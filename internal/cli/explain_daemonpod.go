@@ -6,16 +6,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // daemonPod is about a pod of a DaemonSet which waits. Its node is there, and may lack the room.
 func daemonPod(pod *corev1.Pod) *story {
 	node := daemonNode(pod)
-	s := &story{
-		Verdict: fmt.Sprintf("%s/%s waits for node %s: it is a DaemonSet's, for which no other node would do.",
-			pod.Namespace, pod.Name, cmp.Or(node, "of its own")),
-		Fix: "Give the DaemonSet a higher priority, so that other pods of the node make way for its pods, or let it ask for less.",
-	}
+	s := waitingPod(model.PodRef{Namespace: pod.Namespace, Name: pod.Name}, fmt.Sprintf(
+		"waits for node %s: it is a DaemonSet's, for which no other node would do", cmp.Or(node, "of its own")))
+	s.Fix = "Give the DaemonSet a higher priority, so that other pods of the node make way for its pods, or let it ask for less."
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
 			s.say("the scheduler says: %s", c.Message)

@@ -12,6 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
@@ -24,7 +25,8 @@ func newExplainPod(s command.Streams, now func() time.Time) *cobra.Command {
 		Long: `Plan as nap plan does and say about one pod where it would go and at what price,
 or why it stays pending, what came nearest and what to change.
 
-Exit code 0: the pod has a place. 2: it stays pending. 1: an error.`,
+Exit code 0: the pod has a place, or has ended. 2: it stays pending, or waits
+for something else than a node, such as scheduling gates. 1: an error.`,
 		Example: `  nap explain pod default/web-0 -f app.yaml
   nap explain pod shop/cart-7d4b9 --context prod`,
 		Args: one("the NAMESPACE/NAME of a pod", "default/web-0"),
@@ -104,8 +106,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 			return s, true, nil
 		}
 	}
-	s, err = m.otherPod(ref)
-	return s, false, err
+	return m.otherPod(ref)
 }
 
 // leftOn is the room that a node has when pods of the plan are on it.
@@ -181,29 +182,47 @@ func pendingStory(ref model.PodRef, words explain.Pending, nearest *model.Neares
 	}
 }
 
-// otherPod is about a pod that needs no place, or none of that name.
-func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
+// otherPod is about a pod for which nothing is planned, and whether it waits, or says that there
+// is none of that name.
+func (m *madePlan) otherPod(ref model.PodRef) (s *story, pending bool, err error) {
 	record := m.input.Record(ref)
 	switch {
 	case record == nil:
-		return nil, fmt.Errorf("no pod %s in the input%s", ref, m.suggest(ref))
+		return nil, false, fmt.Errorf("no pod %s in the input%s", ref, m.suggest(ref))
 	case record.Terminal:
-		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, nil
+		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, false, nil
 	case record.Node != "":
-		return m.runningPod(record), nil
+		return m.runningPod(record), false, nil
 	}
-	if pod := podNamed(m.read.objects, ref); pod != nil && len(pod.Spec.SchedulingGates) > 0 {
+	return m.unplannedPod(record), true, nil
+}
+
+// unplannedPod is about a pod that waits, but not for a node that nap would buy.
+func (m *madePlan) unplannedPod(record *fleet.Pod) *story {
+	pod := podNamed(m.read.objects, record.Ref)
+	switch {
+	case pod != nil && len(pod.Spec.SchedulingGates) > 0:
 		var gates []string
 		for _, g := range pod.Spec.SchedulingGates {
 			gates = append(gates, g.Name)
 		}
-		s := &story{Verdict: fmt.Sprintf("%s waits for its scheduling gates to be removed: %s.", ref, strings.Join(gates, ", "))}
+		s := waitingPod(record.Ref, "waits for its scheduling gates to be removed: "+strings.Join(gates, ", "))
 		s.say("until then the scheduler does not look at it, and nothing is bought for it")
-		return s, nil
-	} else if pod != nil && record.Daemon {
-		return daemonPod(pod), nil
+		return s
+	case pod != nil && record.Daemon:
+		return daemonPod(pod)
+	case pod != nil && !kube.OfDefaultScheduler(pod):
+		s := waitingPod(record.Ref, fmt.Sprintf("waits for its scheduler %s, which has not found it unschedulable", pod.Spec.SchedulerName))
+		s.say("see that %s runs; something is bought once it has written the condition PodScheduled with reason Unschedulable",
+			pod.Spec.SchedulerName)
+		return s
 	}
-	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
+	return waitingPod(record.Ref, "waits, but not for a node: the scheduler has not found it unschedulable")
+}
+
+// waitingPod says of a pod what it waits for; why begins with the verb.
+func waitingPod(ref model.PodRef, why string) *story {
+	return &story{Verdict: fmt.Sprintf("%s %s.", ref, why), words: explain.Pending{Why: "the first " + why}}
 }
 
 // runningPod is about a pod that has a node, which may be on its way out.

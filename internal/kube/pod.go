@@ -66,7 +66,7 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 // scheduler.
 func IsPattern(pod *corev1.Pod) bool {
 	return ownerUID(pod) != "" && !ownedBy(pod, "apps/v1", "DaemonSet") && !ownedBy(pod, "v1", "Node") &&
-		len(pod.Spec.SchedulingGates) == 0 && len(claimNames(pod)) == 0 && ofDefaultScheduler(pod) &&
+		len(pod.Spec.SchedulingGates) == 0 && len(claimNames(pod)) == 0 && OfDefaultScheduler(pod) &&
 		!slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.ResourceClaimName != nil })
 }
 
@@ -93,14 +93,15 @@ func ownDeviceClaims(pod *corev1.Pod) map[string]string {
 func Unjudged(pod *corev1.Pod) bool {
 	if ownedBy(pod, "apps/v1", "DaemonSet") || ownedBy(pod, "v1", "Node") ||
 		pod.Spec.NodeName != "" || len(claimNames(pod)) > 0 ||
-		pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || !ofDefaultScheduler(pod) ||
+		pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || !OfDefaultScheduler(pod) ||
 		pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || pod.Status.NominatedNodeName != "" {
 		return false
 	}
 	return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
-func ofDefaultScheduler(pod *corev1.Pod) bool {
+// OfDefaultScheduler reports whether the scheduler of Kubernetes places a pod, and no other one.
+func OfDefaultScheduler(pod *corev1.Pod) bool {
 	return pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 }
 
