@@ -302,6 +302,11 @@ func (f fieldFinder) unquoted(n named, at int) int {
 // publicCode is a code of Azure's sign-in, which errors about tokens begin with.
 var publicCode = regexp.MustCompile(`^AADSTS\d+`)
 
+// fileError is how Go and client libraries go on after the name of a file and a colon: the name is
+// the file's then, as in "open /run/token: permission denied".
+var fileError = regexp.MustCompile(`^(?:no such file or directory|permission denied|is a directory|not a directory|` +
+	`couldn't get version/kind|(?:yaml|json): )`)
+
 // scheme is what a header begins with before the secret.
 var scheme = regexp.MustCompile(`(?i)^(bearer|basic|negotiate|ntlm|sharedkey|token)[ \t]+`)
 
@@ -309,7 +314,7 @@ var scheme = regexp.MustCompile(`(?i)^(bearer|basic|negotiate|ntlm|sharedkey|tok
 func (f fieldFinder) secret(n named, from, to int) {
 	value := f.text[from:to]
 	switch {
-	case noSecret(string(value)), publicCode.Match(value):
+	case noSecret(string(value)), publicCode.Match(value), !f.is(from-1, marks) && fileError.Match(f.text[from:]):
 	case n.kind == address:
 		addressFinder(f).users(from, to)
 	case n.kind == header:

@@ -161,6 +161,8 @@ func TestTextLeavesWhatIsNoSecret(t *testing.T) {
 		`{"stack":"a.go:1\n\tsigs.k8s.io/karpenter@v1.8.0/pkg/a.go:12\nk8s.io/api@v0.35.0/b.go:3"}`,
 		"https://modules.example.com/github.com/a/b/@v/v1.2.3.info", "https://cdn.example.com/npm/a@1.2.3/b.js",
 		"ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQDZ me@host", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
+		"open /run/token: no such file or directory", "load file \"/etc/a-token\": couldn't get version/kind; json parse error",
+		"load file \"/etc/password\": yaml: line 2: no", "read ./secret: is a directory",
 		"bearer token is missing", `WWW-Authenticate: Bearer authorization_uri="https://login.microsoftonline.com/x"`, "basic authentication",
 		"noProxy: localhost,10.0.0.0/8", "httpProxy: http://proxy:3128", "{\"@type\": \"x\", \"passed\": 3, \"compass\": 4}",
 		"password: \nname: y", "unclosed \"quote\nand 'another", `back\slash \d \`, "%", "%2", "%zz", "&", "\\u00", "é@", "@", "a@", "://", "http://@x",
