@@ -32,8 +32,11 @@ func documented(t *testing.T) [][]string {
 			t.Errorf("%s: a variable has no sample", &c)
 		}
 		args := strings.Fields(text)[2:] // without helm upgrade
-		// What there was before stands for --reuse-values.
-		if i := slices.Index(args, "--reuse-values"); i >= 0 {
+		if slices.Contains(args, "--reuse-values") {
+			t.Errorf("%s: an upgrade lacks what is new in the chart: want --reset-then-reuse-values", &c)
+		}
+		// What there was before stands for --reset-then-reuse-values.
+		if i := slices.Index(args, "--reset-then-reuse-values"); i >= 0 {
 			args = slices.Replace(args, i, i+1, "--set", strings.Join(least(), ","))
 		}
 		args = slices.DeleteFunc(args, func(a string) bool { return a == "--install" || a == "--create-namespace" })

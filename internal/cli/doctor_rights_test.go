@@ -44,7 +44,7 @@ func TestDoctorTellsRightsThatWereLost(t *testing.T) {
 	}
 	r := p.rightsRow()
 	if r.Verdict != prerequisites.Failed || !strings.Contains(r.Read, "nap-system/buyer has 0 of ") || !strings.HasSuffix(r.Finding, " more") ||
-		r.Fix != "helm upgrade own charts/nap --namespace nap-system --reuse-values, or nap enable" {
+		r.Fix != "helm upgrade own charts/nap --namespace nap-system --reset-then-reuse-values, or nap enable" {
 		t.Errorf("%+v", r)
 	}
 	if len(leases) == 0 || slices.ContainsFunc(leases, func(namespace string) bool { return namespace != "leases" }) {

@@ -83,7 +83,7 @@ func memoryEnough(f *Facts) answer {
 		namespace, _, _ := strings.Cut(k.Controller.Deployment, "/")
 		a.fault = fmt.Sprintf("a cluster of %d nodes and %d pods takes about %s, and a container of Deployment %s may use %s",
 			k.Nodes, k.Pods, inGi(MemoryOf(k.Nodes, k.Pods)), k.Controller.Deployment, inGi(limit))
-		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reuse-values --set resources.limits.memory=%dGi",
+		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reset-then-reuse-values --set resources.limits.memory=%dGi",
 			k.Controller.Release, namespace, MemoryLimit(k.Nodes, k.Pods))
 	}
 	return a
@@ -110,7 +110,7 @@ func accountsMay(f *Facts) answer {
 		}
 		faults = append(faults, fmt.Sprintf("ServiceAccount %s may not: %s", account.Name, text))
 		namespace, _, _ := strings.Cut(account.Name, "/")
-		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reuse-values, or nap enable", account.Release, namespace)
+		a.fix = fmt.Sprintf("helm upgrade %s charts/nap --namespace %s --reset-then-reuse-values, or nap enable", account.Release, namespace)
 	}
 	a.read, a.fault = strings.Join(read, ", "), strings.Join(faults, "; ")
 	return a

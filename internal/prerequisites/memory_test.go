@@ -48,9 +48,9 @@ func TestMemoryLimitIsHeldAgainstTheSizeOfTheCluster(t *testing.T) {
 		"enough":        {Kubernetes{Nodes: 1000, Pods: 10_000, Controller: Controller{"a/nap", "nap", gi}}, "limit 1.0 Gi", "", ""},
 		"many nodes": {Kubernetes{Nodes: 5000, Pods: 50_000, Controller: Controller{"nap-system/nap", "nap", gi}}, "5000 nodes, 50000 pods, limit 1.0 Gi",
 			"a cluster of 5000 nodes and 50000 pods takes about 1.8 Gi, and a container of Deployment nap-system/nap may use 1.0 Gi",
-			"helm upgrade nap charts/nap --namespace nap-system --reuse-values --set resources.limits.memory=3Gi"},
+			"helm upgrade nap charts/nap --namespace nap-system --reset-then-reuse-values --set resources.limits.memory=3Gi"},
 		"many pods": {Kubernetes{Nodes: 600, Pods: 60_000, Controller: Controller{"a/b-nap", "b", gi}}, "60000 pods",
-			"takes about 1.4 Gi", "helm upgrade b charts/nap --namespace a --reuse-values --set resources.limits.memory=3Gi"},
+			"takes about 1.4 Gi", "helm upgrade b charts/nap --namespace a --reset-then-reuse-values --set resources.limits.memory=3Gi"},
 		"enough for many": {Kubernetes{Nodes: 5000, Pods: 50_000, Controller: Controller{"a/nap", "nap", 3 * gi}}, "limit 3.0 Gi", "", ""},
 	}
 	for name, tc := range tests {

@@ -227,6 +227,25 @@ without it, and the least and the most that is allowed, empty for no bound.
 {{ join "\n" $faults }}
 {{- end -}}
 
+{{/*
+Values which templates read into, and that are absent: --reuse-values of Helm keeps the values
+of the release before, without what is new in the chart. Each template asks for this first,
+since without them it would end in an error that says nothing of it.
+*/}}
+{{- define "nap.complete" -}}
+{{- $absent := list -}}
+{{- range $path := list
+  "image" "replicas" "settings" "shadow" "workloadIdentity" "bootstrapTokenSecret" "prices" "admission" "admission.requests"
+  "admission.defaultRequests" "admission.exemptNamespaces" "serviceAccount" "metrics" "metrics.secure" "metrics.podMonitor"
+  "metrics.serviceMonitor" "metrics.reader" "rules" "dashboards" "networkPolicy"
+-}}
+{{- $value := $.Values -}}
+{{- range splitList "." $path }}{{ $value = index ($value | default dict) . }}{{ end -}}
+{{- if kindIs "invalid" $value }}{{ $absent = append $absent $path }}{{ end -}}
+{{- end -}}
+{{- if $absent }}{{ fail (printf "\n  %s: not set, and the chart needs it: leave the chart's own value; an upgrade with --reuse-values lacks what is new in the chart: use --reset-then-reuse-values (Helm 3.14 and later)" (join ", " $absent)) }}{{ end -}}
+{{- end -}}
+
 {{/* Values that contradict each other, each with what to do. */}}
 {{- define "nap.check" -}}
 {{- $faults := list -}}
