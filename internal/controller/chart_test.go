@@ -90,6 +90,26 @@ func TestChartAsksForMetricsThatExist(t *testing.T) {
 // first failure, and increase() counts from its first value on. A plan of many machines which all
 // fail at once would be no alert.
 func TestAlertsCountTheFirstFailures(t *testing.T) {
+	increase := regexp.MustCompile(`increase\((\w+)\[(\w+)\]\)`)
+	found := 0
+	for alert, expr := range alerts(t) {
+		for _, m := range increase.FindAllStringSubmatch(expr, -1) {
+			found++
+			counter, window := m[1], m[2]
+			want := fmt.Sprintf("(%[1]s unless last_over_time(%[1]s[1h] offset %[2]s) or increase(%[1]s[%[2]s])) > 2", counter, window)
+			if !strings.HasSuffix(expr, want) {
+				t.Errorf("%s: %s\ndoes not count the first value of a series: want %s", alert, expr, want)
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d alerts count failures, want two or more", found)
+	}
+}
+
+// alerts are the expressions of the chart's alerts, by name.
+func alerts(t *testing.T) map[string]string {
+	t.Helper()
 	text, err := os.ReadFile("../../charts/nap/files/rules.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -102,22 +122,20 @@ func TestAlertsCountTheFirstFailures(t *testing.T) {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
-	increase := regexp.MustCompile(`increase\((\w+)\[(\w+)\]\)`)
-	found := 0
+	out := map[string]string{}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
-			for _, m := range increase.FindAllStringSubmatch(rule.Expr, -1) {
-				found++
-				counter, window := m[1], m[2]
-				want := fmt.Sprintf("(%[1]s unless last_over_time(%[1]s[1h] offset %[2]s) or increase(%[1]s[%[2]s])) > 2", counter, window)
-				if !strings.HasSuffix(rule.Expr, want) {
-					t.Errorf("%s: %s\ndoes not count the first value of a series: want %s", rule.Alert, rule.Expr, want)
-				}
-			}
+			out[rule.Alert] = rule.Expr
 		}
 	}
-	if found < 2 {
-		t.Errorf("%d alerts count failures, want two or more", found)
+	return out
+}
+
+// A token that is to live for less than an hour always ends within an hour: the alert looks at
+// its renewal instead.
+func TestAlertOfTokenLooksAtItsRenewal(t *testing.T) {
+	if expr := alerts(t)["NapBootstrapTokenEnds"]; expr != "max(nap_bootstrap_token_renewal_late_seconds) > 0" {
+		t.Errorf("NapBootstrapTokenEnds looks at %s", expr)
 	}
 }
 

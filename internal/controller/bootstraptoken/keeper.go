@@ -44,6 +44,8 @@ const (
 	mostPause  = 15 * time.Second
 	// firstLook is how long a launch waits for the first look after the start.
 	firstLook = 10 * time.Second
+	// othersDue is how long before the end of a token its renewal by others counts as late.
+	othersDue = time.Hour
 	// granularity is how exact the API server's times are: seconds, cut off.
 	granularity = time.Second
 )
@@ -62,8 +64,9 @@ type Settings struct {
 
 // Meter counts what the keeper does.
 type Meter interface {
-	// Left is how long the present token lives, zero when there is none.
-	Left(time.Duration)
+	// Left is how long the present token lives, zero when there is none, and by how long
+	// its renewal is late, zero while it is not.
+	Left(left, late time.Duration)
 	// Renewed counts a token that was made, or could not be made.
 	Renewed(ok bool)
 }
@@ -223,8 +226,22 @@ func (k *Keeper) look(ctx context.Context) error {
 	default:
 		left = max(0, k.left(k.current))
 	}
-	k.meter.Left(left)
+	k.meter.Left(left, k.late(left))
 	return err
+}
+
+// late is by how long the renewal of a token is late that lives for a while yet. A token that
+// others keep may be renewed until shortly before its end. Without a token nothing is launched,
+// and that is told by itself.
+func (k *Keeper) late(left time.Duration) time.Duration {
+	due := othersDue
+	if k.settings.Mode == Own {
+		due = k.settings.Life / 2
+	}
+	if left == 0 {
+		return 0
+	}
+	return max(0, due-left)
 }
 
 // forever is what a token that does not end is said to have left.

@@ -102,7 +102,7 @@ func (s *server) takes(t *testing.T, token jointoken.Token, after time.Duration)
 // counts is what a keeper counts, in a goroutine of its own.
 type counts struct {
 	mu           sync.Mutex
-	left         time.Duration
+	left, late   time.Duration
 	made, failed int
 }
 
@@ -120,10 +120,17 @@ func (c *counts) remaining() time.Duration {
 	return c.left
 }
 
-func (c *counts) Left(left time.Duration) {
+// overdue is by how long the renewal of the token is late.
+func (c *counts) overdue() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left = left
+	return c.late
+}
+
+func (c *counts) Left(left, late time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.late = left, late
 }
 
 func (c *counts) Renewed(ok bool) {
@@ -293,6 +300,49 @@ func TestNoLaunchWhileAPIServerRefusesRenewal(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		if token, err := k.Token(t.Context()); err != nil || !s.takes(t, token, 20*time.Second) || k.Finding() != nil {
 			t.Errorf("with the permission: %v", err)
+		}
+	})
+}
+
+// A token that lives less than an hour is no reason for an alert: it is renewed at half of its life.
+func TestRenewalIsLateWhenItFailsAndNotBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		_, numbers, _ := keep(t, s, Settings{Mode: Own, Life: 40 * time.Minute, Join: 15 * time.Minute})
+		for range 3 * 60 {
+			if late := numbers.overdue(); late != 0 || numbers.remaining() == 0 {
+				t.Fatalf("late by %s with %s left, and nothing is wrong", late, numbers.remaining())
+			}
+			time.Sleep(time.Minute)
+		}
+		s.refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "bootstrap-token-nap001", errors.New("no role")))
+		longest := time.Duration(0)
+		for range 41 {
+			if late, left := numbers.overdue(), numbers.remaining(); late != max(0, 20*time.Minute-left) && left > 0 || late > 0 && left == 0 {
+				t.Fatalf("late by %s with %s left", late, left)
+			}
+			longest = max(longest, numbers.overdue())
+			time.Sleep(time.Minute)
+		}
+		if longest < 15*time.Minute {
+			t.Errorf("late by %s at most, want about half of the life", longest)
+		}
+	})
+}
+
+func TestRenewalByOthersIsLateInTheLastHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, secret("abcdef", "0123456789abcdef", 3*time.Hour))
+		settings := short(Given)
+		settings.Given = jointoken.New("abcdef.0123456789abcdef")
+		_, numbers, _ := keep(t, s, settings)
+		time.Sleep(119 * time.Minute)
+		if late := numbers.overdue(); late != 0 {
+			t.Errorf("late by %s with %s left", late, numbers.remaining())
+		}
+		time.Sleep(31 * time.Minute)
+		if late := numbers.overdue(); late < 29*time.Minute || late > 31*time.Minute {
+			t.Errorf("late by %s with %s left, want half an hour", late, numbers.remaining())
 		}
 	})
 }
