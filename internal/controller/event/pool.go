@@ -29,7 +29,8 @@ func LimitInvalid(pool *karpv1.NodePool, text string) events.Event {
 	return warning(pool, ReasonLimitInvalid, text)
 }
 
-// LimitLeavesRoom says on a NodePool that no limit keeps machines from being bought any more.
+// LimitLeavesRoom says on a NodePool that no limit keeps machines from being bought any
+// more that pods wait for.
 func LimitLeavesRoom(pool *karpv1.NodePool, text string) events.Event {
 	return normal(pool, ReasonLimitLeavesRoom, text)
 }

@@ -115,7 +115,7 @@ func ofPools() []Reason {
 			"Raise `spec.limits`, or the annotation `karpenter.azure.com/max-hourly-cost`."},
 		{ReasonLimitInvalid, on, alarm, "the limit in dollars cannot be read, so the NodePool buys nothing",
 			"Correct the annotation `karpenter.azure.com/max-hourly-cost`."},
-		{ReasonLimitLeavesRoom, on, usual, "no limit keeps a machine from being bought any more", "Nothing."},
+		{ReasonLimitLeavesRoom, on, usual, "no limit keeps a machine from being bought any more that pods wait for", "Nothing."},
 		{ReasonFrozen, on, usual, "no node is removed voluntarily, until when, and why",
 			"Nothing. `nap thaw` ends it ([how](disruption.md#stop-it-for-a-while-or-ask-for-it))."},
 		{ReasonThawed, on, usual, "nodes may be removed voluntarily again", "Nothing."},

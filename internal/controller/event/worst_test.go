@@ -186,7 +186,7 @@ func onPools() map[string]sent {
 			fmt.Sprintf("Pods wait: the limit of %s leaves %s, too little for a machine for them", high, small)))},
 		"LimitInvalid": {verdict: "Nothing is bought: metadata.annotations", events: one(event.LimitInvalid(pool,
 			fmt.Sprintf("Nothing is bought: metadata.annotations[%s]: got %q, allowed: dollars", v1beta1.AnnotationMaxHourlyCost, worst(900))))},
-		"LimitLeavesRoom": {verdict: "No limit keeps", events: one(event.LimitLeavesRoom(pool, "No limit keeps a machine from being bought"))},
+		"LimitLeavesRoom": {verdict: "No limit keeps", events: one(event.LimitLeavesRoom(pool, "No limit keeps a machine from being bought that pods wait for"))},
 		"Frozen": {verdict: "No node is removed voluntarily until ", numbers: "2026-11-24T15:04:05Z", events: one(event.Frozen(pool,
 			"No node is removed voluntarily until 2026-11-24T15:04:05Z: "+azure()))},
 		"Thawed": {verdict: "Nodes may be removed", events: one(event.Thawed(pool, "Nodes may be removed voluntarily"))},

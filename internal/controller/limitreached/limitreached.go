@@ -114,7 +114,7 @@ func tooManyReplicas(pool *karpv1.NodePool) string {
 // NodePool as it is then. The NodePool stays as it is.
 func (l *Loop) tell(ctx context.Context, stored *karpv1.NodePool, reached string, invalid error) error {
 	before := kube.Condition(stored, Condition)
-	reason, text, told := ReasonRoom, "No limit keeps a machine from being bought", event.LimitLeavesRoom
+	reason, text, told := ReasonRoom, "No limit keeps a machine from being bought that pods wait for", event.LimitLeavesRoom
 	switch {
 	case invalid != nil:
 		reason, text, told = ReasonInvalid, "Nothing is bought: "+invalid.Error(), event.LimitInvalid

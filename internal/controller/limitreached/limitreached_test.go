@@ -84,7 +84,7 @@ func TestConditionSaysWhichLimitIsReached(t *testing.T) {
 	w.known = false // a new controller has not planned yet
 	w.look(metav1.ConditionTrue, ReasonReached, "The limit of $1.000/h leaves $0.100/h", 1)
 	w.known, w.reached = true, nil
-	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought", 2)
+	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought that pods wait for", 2)
 	if want := "Warning LimitReached: The limit of $1.000/h leaves $0.100/h"; w.told.said[0] != want {
 		t.Errorf("got %q, want %q", w.told.said[0], want)
 	}
@@ -108,7 +108,7 @@ func TestConditionSaysThatLimitCannotBeRead(t *testing.T) {
 	if err := w.kube.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought", 2)
+	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought that pods wait for", 2)
 }
 
 // TestStateFollowsNodePoolsAndLimits: the loop looks at all NodePools when it is another one.
@@ -156,5 +156,5 @@ func TestConditionSaysThatReplicasExceedLimit(t *testing.T) {
 	w.look(metav1.ConditionTrue, ReasonReached,
 		"The limit of 3 nodes (spec.limits.nodes) keeps the NodePool from the 4 that spec.replicas asks for", 1)
 	set(3)
-	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought", 2)
+	w.look(metav1.ConditionFalse, ReasonRoom, "No limit keeps a machine from being bought that pods wait for", 2)
 }
