@@ -16,7 +16,7 @@ const monitoringPage = "../../docs/monitoring.md"
 // TestPageOfMonitoringHasEveryMetric: the page lists the metrics that nap registers under
 // its own name, and no others.
 func TestPageOfMonitoringHasEveryMetric(t *testing.T) {
-	registered := regexp.MustCompile(`Name: +"(nap_[a-z_]+)"`)
+	registered := regexp.MustCompile(`(?:Name: +|NewDesc\()"(nap_[a-z_]+)"`)
 	var want []string
 	for _, root := range []string{"../controller", "../azure"} {
 		for _, file := range goFiles(t, root) {

@@ -26,6 +26,7 @@ func described(t *testing.T) map[string][]string {
 		func() error { _, err := metrics.NewDisruption(own); return err },
 		func() error { _, err := metrics.NewBoots(own); return err },
 		func() error { _, err := metrics.NewOfferings(own, nil); return err },
+		func() error { return metrics.NewDollarLimits(own, nil) },
 		func() error { _, err := metrics.NewPauses(own); return err },
 		func() error { _, err := metrics.NewBootstrapToken(own); return err },
 		func() error { _, err := metrics.NewPrerequisites(own); return err },
@@ -129,6 +130,19 @@ func alerts(t *testing.T) map[string]string {
 		}
 	}
 	return out
+}
+
+// Limits in dollars are annotations, and not among Karpenter's metrics of limits.
+func TestAlertOfLimitsKnowsDollars(t *testing.T) {
+	expr := alerts(t)["NapNodePoolNearItsLimit"]
+	for _, want := range []string{
+		"max by (nodepool, resource_type) (karpenter_nodepools_limit > 0) > 0.9",
+		"max by (nodepool) (nap_nodepool_used_dollars_per_hour) / max by (nodepool) (nap_nodepool_limit_dollars_per_hour > 0)",
+	} {
+		if !strings.Contains(expr, want) {
+			t.Errorf("NapNodePoolNearItsLimit looks at %s, not at %s", expr, want)
+		}
+	}
 }
 
 // A token that is to live for less than an hour always ends within an hour: the alert looks at

@@ -70,10 +70,7 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
 	collector.Catalogs = cloud.Catalogs
-	priced := func(ctx context.Context, further []fleet.Place) ([]fleet.PricedOffering, error) {
-		return m.Snapshot().Priced(ctx, collector.Catalogs, further)
-	}
-	offerings, err := metrics.NewOfferings(ctrlmetrics.Registry, priced)
+	offerings, err := registerPrices(m.Snapshot, collector.Catalogs)
 	if err != nil {
 		return err
 	}
@@ -154,6 +151,19 @@ func registerNap(ctx context.Context, mgr manager.Manager, cfg Config, parts nap
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil
+}
+
+// registerPrices registers the metrics that are made of prices when they are read.
+func registerPrices(now func() *fleet.Snapshot, catalogs fleet.Catalogs) (*metrics.Offerings, error) {
+	err := metrics.NewDollarLimits(ctrlmetrics.Registry, func(ctx context.Context) ([]fleet.DollarLimit, error) {
+		return now().DollarLimits(ctx, catalogs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return metrics.NewOfferings(ctrlmetrics.Registry, func(ctx context.Context, further []fleet.Place) ([]fleet.PricedOffering, error) {
+		return now().Priced(ctx, catalogs, further)
+	})
 }
 
 // newBuffers returns the loop that brings CapacityBuffers to the planner, and what is to

@@ -126,4 +126,9 @@ func TestCostLimitCountsWhatIsPaidInAdvance(t *testing.T) {
 			t.Errorf("%s is shown at %s and counts for %s, want $0.010/h", v.Name, v.Price, v.Counted)
 		}
 	}
+	s.Put(&Pool{Name: "unlimited", Ready: true, NodeLimit: -1})
+	limits, err := s.Snapshot().DollarLimits(t.Context(), answer{catalog: d4AndE4(3, 0)})
+	if want := []DollarLimit{{"general", limit, model.USD(0.03)}}; err != nil || !slices.Equal(limits, want) {
+		t.Errorf("the limits are %v, %v, want %v", limits, err, want)
+	}
 }

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -34,6 +36,36 @@ func (c *clusterNodes) costOf(pool string) (cost model.Money, unknown string) {
 		cost += one
 	}
 	return cost, unknown
+}
+
+// DollarLimit is a limit of a NodePool in dollars per hour.
+type DollarLimit struct {
+	// Pool is the NodePool's name.
+	Pool string
+	// Used is what its nodes count for; those of which that is not known are left out.
+	Limit, Used model.Money
+}
+
+// DollarLimits are the limits of NodePools in dollars per hour, by name. It fails only when
+// ctx ends.
+func (s *Snapshot) DollarLimits(ctx context.Context, source Catalogs) ([]DollarLimit, error) {
+	pools := s.Pools()
+	if !slices.ContainsFunc(pools, func(p *Pool) bool { return p.CostLimit != nil }) {
+		return nil, nil // nodes are not described for nothing
+	}
+	catalogs, err := readCatalogs(ctx, pools, source, nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.attaching.drivers, withoutClaims: s.withoutClaims()})
+	var out []DollarLimit
+	for _, p := range pools {
+		if p.CostLimit != nil {
+			used, _ := nodes.costOf(p.Name)
+			out = append(out, DollarLimit{Pool: p.Name, Limit: *p.CostLimit, Used: used})
+		}
+	}
+	return out, nil
 }
 
 // leaveOutUncounted lets NodePools with a limit in dollars buy nothing while it is not
