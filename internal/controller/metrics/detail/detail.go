@@ -1,6 +1,6 @@
 // Package detail chooses which metrics a controller serves: by default those whose number
-// does not grow with the cluster, with a few for each NodePool, and all of them where that is
-// asked for. A scrape costs what it shows.
+// does not grow with the cluster or with time, with a few for each NodePool and each size, and
+// all of them where that is asked for. A scrape costs what it shows.
 package detail
 
 import (
@@ -49,11 +49,56 @@ func Left(family *dto.MetricFamily) bool {
 	})
 }
 
+// Kept are the labels that a counter keeps without details, and whether it is one that is
+// summed over its others. Counters are for ever: one for each image, size, zone and NodePool
+// that a machine was ever asked for with would be more with every new node image.
+func Kept(name string) (labels []string, summed bool) {
+	asked, refused := []string{"capacity_type", "size"}, []string{"capacity_type", "error_code", "phase"}
+	labels, summed = map[string][]string{
+		"karpenter_instance_vm_create_start_total":            asked,
+		"karpenter_instance_vm_create_failure_total":          refused,
+		"karpenter_instance_aks_machine_create_start_total":   asked,
+		"karpenter_instance_aks_machine_create_failure_total": refused,
+	}[name]
+	return labels, summed
+}
+
+// sum adds up the counters of a family that have the same values of labels. What was gathered
+// stays as it is: it shares its labels with the registry.
+func sum(family *dto.MetricFamily, labels []string) *dto.MetricFamily {
+	out := &dto.MetricFamily{Name: family.Name, Help: family.Help, Type: family.Type, Unit: family.Unit}
+	sums := map[string]*dto.Counter{}
+	for _, m := range family.GetMetric() {
+		var pairs []*dto.LabelPair
+		var key strings.Builder
+		for _, l := range m.GetLabel() {
+			if slices.Contains(labels, l.GetName()) {
+				pairs = append(pairs, l)
+				key.WriteString(l.GetName() + "\x00" + l.GetValue() + "\x00")
+			}
+		}
+		counter := sums[key.String()]
+		if counter == nil {
+			counter = &dto.Counter{Value: new(float64)}
+			sums[key.String()] = counter
+			out.Metric = append(out.Metric, &dto.Metric{Label: pairs, Counter: counter})
+		}
+		*counter.Value += m.GetCounter().GetValue()
+	}
+	return out
+}
+
 // Without gathers what a gatherer has, but for details.
 func Without(all prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := all.Gather()
-		return slices.DeleteFunc(families, Left), err
+		families = slices.DeleteFunc(families, Left)
+		for i, family := range families {
+			if labels, summed := Kept(family.GetName()); summed {
+				families[i] = sum(family, labels)
+			}
+		}
+		return families, err
 	})
 }
 

@@ -1,6 +1,7 @@
 package detail
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // served are the families that a filtered server shows of a registry with one of each kind.
@@ -54,5 +56,46 @@ func TestFilterLeavesOutWhatGrowsAndMachinery(t *testing.T) {
 	}
 	if got := served(t); !slices.Equal(got, want) {
 		t.Errorf("served are %q, want %q", got, want)
+	}
+}
+
+// A counter of what Azure is asked for has another series with each node image, for ever. What is
+// served is a series for each size, and none is lost in the sums.
+func TestCountersDoNotGrowWithImagesAndZones(t *testing.T) {
+	const images, zones, pools, sizes, codes = 20, 4, 5, 10, 6
+	reg := prometheus.NewRegistry()
+	labels := []string{"image", "size", "zone", "capacity_type", "nodepool"}
+	started := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_instance_vm_create_start_total", Help: "of a test"}, labels)
+	failed := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "karpenter_instance_vm_create_failure_total", Help: "of a test"},
+		append(labels, "phase", "error_code"))
+	reg.MustRegister(started, failed)
+	for i := range images * zones * pools * sizes {
+		values := []string{
+			fmt.Sprint("image", i%images), fmt.Sprint("size", i/images%sizes), fmt.Sprint("zone", i/images/sizes%zones), "spot",
+			fmt.Sprint("pool", i/images/sizes/zones),
+		}
+		started.WithLabelValues(values...).Inc()
+		for code := range codes {
+			failed.WithLabelValues(append(values, "sync", fmt.Sprint("code", code))...).Inc()
+		}
+	}
+	if n := testutil.CollectAndCount(started); n != images*zones*pools*sizes {
+		t.Fatalf("%d series count what was asked for, of %d kinds", n, images*zones*pools*sizes)
+	}
+	var want strings.Builder
+	want.WriteString("# HELP karpenter_instance_vm_create_failure_total of a test\n# TYPE karpenter_instance_vm_create_failure_total counter\n")
+	for code := range codes {
+		fmt.Fprintf(&want, "karpenter_instance_vm_create_failure_total{capacity_type=\"spot\",error_code=\"code%d\",phase=\"sync\"} %d\n",
+			code, images*zones*pools*sizes)
+	}
+	want.WriteString("# HELP karpenter_instance_vm_create_start_total of a test\n# TYPE karpenter_instance_vm_create_start_total counter\n")
+	for size := range sizes {
+		fmt.Fprintf(&want, "karpenter_instance_vm_create_start_total{capacity_type=\"spot\",size=\"size%d\"} %d\n", size, images*zones*pools)
+	}
+	if err := testutil.GatherAndCompare(Without(reg), strings.NewReader(want.String())); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(Without(reg)); err != nil || n != sizes+codes {
+		t.Errorf("%d series are served, %v, want %d", n, err, sizes+codes)
 	}
 }
