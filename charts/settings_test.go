@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
 )
 
@@ -133,37 +134,49 @@ func TestEverySettingReachesItsVariable(t *testing.T) {
 
 func TestContradictingValuesAreRefused(t *testing.T) {
 	for set, want := range map[string]string{
-		"image.repository=":                                            "image.repository: must be set: where the image of `make image` was pushed to",
-		"settings.clusterName=":                                        "settings.clusterName: must be set: the name of the AKS cluster",
-		"settings.azureSubscriptionId=null":                            "settings.azureSubscriptionId: must be set: the subscription of the AKS cluster",
-		"workloadIdentity.clientId=":                                   "workloadIdentity.clientId: must be set: the client id of the managed identity of nap; or set workloadIdentity.enabled=false",
-		"settings.disableLeaderElection=true":                          "replicas: 2 with settings.disableLeaderElection=true: every replica would buy; set replicas=1",
-		"settings.bootstrapTokens=given":                               "bootstrapTokenSecret.name: must be set with settings.bootstrapTokens=given",
-		"bootstrapTokenSecret.name=token,settings.bootstrapTokens=own": "bootstrapTokenSecret.name: is set and settings.bootstrapTokens is own",
-		"settings.enableProfiling=true,metrics.secure=false":           "profiles hold what is in memory, tokens too; set metrics.secure=true",
-		"settings.pricesFile=/p,prices.configMap=prices":               "settings.pricesFile: is set and prices.configMap too",
-		"metrics.certificateSecret=certificate,metrics.secure=false":   "metrics.certificateSecret: is set and metrics.secure is false",
-		"serviceAccount.create=false":                                  "serviceAccount.name: must be set with serviceAccount.create=false",
-		"settings.batchIdelDuration=1s":                                "additional properties 'batchIdelDuration' not allowed",
-		"settings.batchIdleDuration=soon":                              "does not match pattern",
-		"settings.engine=karpentr":                                     "value must be one of 'nap', 'karpenter'",
-		"settings.featureGates.NodeRepairs=true":                       "additional properties 'NodeRepairs' not allowed",
-		"settings.batchIdleDuration=1m1s":                              "settings.batchMaxDuration: got 10s, must be at least settings.batchIdleDuration, 1m1s",
-		"settings.planBudget=2h":                                       "settings.planBudget: got 2h, allowed are 0s to 1m",
-		"settings.bootstrapTokenLife=30m":                              "settings.bootstrapTokenLife: got 30m, must be more than twice settings.bootstrapJoinTime, 15m",
-		"settings.leaderElectionLeaseDuration=5s":                      "settings.leaderElectionRenewDeadline: got 8s, must be less than settings.leaderElectionLeaseDuration, 5s",
-		"settings.leaderElectionRetryPeriod=4001ms":                    "settings.leaderElectionRetryPeriod: got 4001ms, must be at most half of settings.leaderElectionRenewDeadline, 8s",
-		"settings.metricsPort=8081":                                    "settings.metricsPort: got 8081, which is settings.healthProbePort, too",
-		"settings.metricsBindAddress=:9090":                            "settings.metricsBindAddress: got :9090, its port must be that of settings.metricsPort, 8080",
-		"settings.vnetSubnetId=foo":                                    "settings.vnetSubnetId: got foo, must be of the form /subscriptions/SUBSCRIPTION/",
-		"settings.ledgerLabels=a b":                                    "/settings/ledgerLabels': 'a b' does not match pattern",
-		"settings.consolidationMinimumSaving=1":                        "exclusiveMaximum: got 1, want 1",
-		"settings.engine=karpenter,shadow.enabled=true":                "settings.engine: karpenter with shadow.enabled=true",
-		"settings.maxNodes=-1":                                         "minimum: got -1, want 0",
-		"replicas=0":                                                   "minimum: got 0, want 1",
-		"image.digest=latest":                                          "does not match pattern",
-		"fullnameOverride=Nap":                                         "does not match pattern",
-		"metrics.monitorAPIVersion=v1":                                 "value must be one of 'monitoring.coreos.com/v1', 'azmonitoring.coreos.com/v1'",
+		"image.repository=":                                                          "image.repository: must be set: where the image of `make image` was pushed to",
+		"settings.clusterName=":                                                      "settings.clusterName: must be set: the name of the AKS cluster",
+		"settings.azureSubscriptionId=null":                                          "settings.azureSubscriptionId: must be set: the subscription of the AKS cluster",
+		"workloadIdentity.clientId=":                                                 "workloadIdentity.clientId: must be set: the client id of the managed identity of nap; or set workloadIdentity.enabled=false",
+		"settings.disableLeaderElection=true":                                        "replicas: 2 with settings.disableLeaderElection=true: every replica would buy; set replicas=1",
+		"settings.bootstrapTokens=given":                                             "bootstrapTokenSecret.name: must be set with settings.bootstrapTokens=given",
+		"bootstrapTokenSecret.name=token,settings.bootstrapTokens=own":               "bootstrapTokenSecret.name: is set and settings.bootstrapTokens is own",
+		"settings.enableProfiling=true,metrics.secure=false":                         "profiles hold what is in memory, tokens too; set metrics.secure=true",
+		"settings.pricesFile=/p,prices.configMap=prices":                             "settings.pricesFile: is set and prices.configMap too",
+		"metrics.certificateSecret=certificate,metrics.secure=false":                 "metrics.certificateSecret: is set and metrics.secure is false",
+		"serviceAccount.create=false":                                                "serviceAccount.name: must be set with serviceAccount.create=false",
+		"settings.batchIdelDuration=1s":                                              "additional properties 'batchIdelDuration' not allowed",
+		"settings.batchIdleDuration=soon":                                            "does not match pattern",
+		"settings.engine=karpentr":                                                   "value must be one of 'nap', 'karpenter'",
+		"settings.featureGates.NodeRepairs=true":                                     "additional properties 'NodeRepairs' not allowed",
+		"settings.batchIdleDuration=1m1s":                                            "settings.batchMaxDuration: got 10s, must be at least settings.batchIdleDuration, 1m1s",
+		"settings.planBudget=2h":                                                     "settings.planBudget: got 2h, allowed are 0s to 1m",
+		"settings.bootstrapTokenLife=30m":                                            "settings.bootstrapTokenLife: got 30m, must be more than twice settings.bootstrapJoinTime, 15m",
+		"settings.leaderElectionLeaseDuration=5s":                                    "settings.leaderElectionRenewDeadline: got 8s, must be less than settings.leaderElectionLeaseDuration, 5s",
+		"settings.leaderElectionRetryPeriod=4001ms":                                  "settings.leaderElectionRetryPeriod: got 4001ms, must be at most half of settings.leaderElectionRenewDeadline, 8s",
+		"settings.metricsPort=8081":                                                  "settings.metricsPort: got 8081, which is settings.healthProbePort, too",
+		"settings.metricsBindAddress=:9090":                                          "settings.metricsBindAddress: got :9090, its port must be that of settings.metricsPort, 8080",
+		"settings.vnetSubnetId=foo":                                                  "settings.vnetSubnetId: got foo, must be of the form /subscriptions/SUBSCRIPTION/",
+		"settings.ledgerLabels=a b":                                                  "/settings/ledgerLabels': 'a b' does not match pattern",
+		"settings.consolidationMinimumSaving=1":                                      "exclusiveMaximum: got 1, want 1",
+		"settings.engine=karpenter,shadow.enabled=true":                              "settings.engine: karpenter with shadow.enabled=true",
+		"settings.maxNodes=-1":                                                       "minimum: got -1, want 0",
+		"replicas=0":                                                                 "minimum: got 0, want 1",
+		"image.digest=latest":                                                        "does not match pattern",
+		"fullnameOverride=Nap":                                                       "does not match pattern",
+		"metrics.monitorAPIVersion=v1":                                               "value must be one of 'monitoring.coreos.com/v1', 'azmonitoring.coreos.com/v1'",
+		"nameOverride=Foo Bar":                                                       "/nameOverride': 'Foo Bar' does not match pattern",
+		"settings.healthProbeBindAddress=127.0.0.1:8081":                             "settings.healthProbeBindAddress: got 127.0.0.1:8081, where the kubelet cannot ask",
+		"settings.healthProbeBindAddress=localhost:8081":                             "settings.healthProbeBindAddress: got localhost:8081, where the kubelet cannot ask",
+		"metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true":        "metrics.serviceMonitor.enabled: true with metrics.podMonitor.enabled=true",
+		"metrics.podMonitor.enabled=true,metrics.reader.create=false":                "metrics.reader.secret: must be set with metrics.reader.create=false and metrics.podMonitor.enabled=true",
+		"metrics.serviceMonitor.enabled=true,metrics.reader.create=false":            "metrics.reader.secret: must be set with metrics.reader.create=false and metrics.serviceMonitor.enabled=true",
+		"metrics.podMonitor.enabled=true,settings.metricsBindAddress=127.0.0.1:8080": "metrics.podMonitor.enabled: true with settings.metricsBindAddress=127.0.0.1:8080",
+		"podLabels.app\\.kubernetes\\.io/name=x":                                     "podLabels: has the key app.kubernetes.io/name, which the chart sets itself",
+		"podLabels.azure\\.workload\\.identity/use=x":                                "podLabels: has the key azure.workload.identity/use, which the chart sets itself",
+		"additionalLabels.helm\\.sh/chart=x":                                         "additionalLabels: has the key helm.sh/chart, which the chart sets itself",
+		"rules.labels.app\\.kubernetes\\.io/instance=x":                              "rules.labels: has the key app.kubernetes.io/instance, which the chart sets itself",
+		"serviceAccount.annotations.azure\\.workload\\.identity/client-id=x":         "serviceAccount.annotations: has the key azure.workload.identity/client-id",
 	} {
 		args := []string{"template", "nap", "nap"}
 		for _, s := range append(least(), strings.Split(set, ",")...) {
@@ -175,6 +188,40 @@ func TestContradictingValuesAreRefused(t *testing.T) {
 		}
 		if out != "" {
 			t.Errorf("%s: something was rendered", set)
+		}
+	}
+}
+
+// No address, 0, is text: --set would make a number of it.
+func TestMonitorOfNoMetricsIsRefused(t *testing.T) {
+	for _, monitor := range []string{"podMonitor", "serviceMonitor"} {
+		values := map[string]any{}
+		if err := strvals.ParseInto(strings.Join(least(), ","), values); err != nil {
+			t.Fatal(err)
+		}
+		values["settings"].(map[string]any)["metricsBindAddress"] = "0"
+		r := Release{Chart: "nap", Name: "nap", Namespace: "nap-system", Values: values}
+		if _, err := r.Render(); err != nil {
+			t.Errorf("without a monitor: %v", err)
+		}
+		values["metrics"] = map[string]any{monitor: map[string]any{"enabled": true}}
+		want := "metrics." + monitor + ".enabled: true with settings.metricsBindAddress=0, which serves no metrics"
+		if _, err := r.Render(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What looks like a contradiction and is none renders.
+func TestMonitorsAndLabelsThatAgreeRender(t *testing.T) {
+	for _, set := range []string{
+		"metrics.podMonitor.enabled=true,metrics.reader.create=false,metrics.reader.secret=mine",
+		"metrics.podMonitor.enabled=true,metrics.reader.create=false,metrics.secure=false",
+		"settings.metricsBindAddress=127.0.0.1:8080", "settings.healthProbeBindAddress=0.0.0.0:8081",
+		"workloadIdentity.enabled=false,podLabels.azure\\.workload\\.identity/use=x", "nameOverride=Foo_Bar.1",
+	} {
+		if len(objects(t, template(t, "nap", "nap-system", append(least(), strings.Split(set, ",")...)))) == 0 {
+			t.Errorf("%s renders nothing", set)
 		}
 	}
 }

@@ -227,6 +227,63 @@ without it, and the least and the most that is allowed, empty for no bound.
 {{ join "\n" $faults }}
 {{- end -}}
 
+{{/* Monitors that could not read what they are made for, and probes that the kubelet could not ask. */}}
+{{- define "nap.monitorFaults" -}}
+{{- $s := .Values.settings -}}
+{{- $m := .Values.metrics -}}
+{{- $faults := list -}}
+{{- $loopback := "^(127[.][0-9.]*|localhost|\\[::1\\]):" -}}
+{{- if regexMatch $loopback ($s.healthProbeBindAddress | default "") -}}
+{{- $faults = append $faults (printf "settings.healthProbeBindAddress: got %s, where the kubelet cannot ask whether the pod is healthy: leave it out, or leave the host empty" $s.healthProbeBindAddress) -}}
+{{- end -}}
+{{- range $name, $on := dict "metrics.podMonitor.enabled" $m.podMonitor.enabled "metrics.serviceMonitor.enabled" $m.serviceMonitor.enabled -}}
+{{- if and $on (not $.Values.shadow.enabled) -}}
+{{- if eq (toString $s.metricsBindAddress) "0" -}}
+{{- $faults = append $faults (printf "%s: true with settings.metricsBindAddress=0, which serves no metrics: leave one of them out" $name) -}}
+{{- else if regexMatch $loopback ($s.metricsBindAddress | default "") -}}
+{{- $faults = append $faults (printf "%s: true with settings.metricsBindAddress=%s, which a monitor cannot reach: leave one of them out" $name $s.metricsBindAddress) -}}
+{{- end -}}
+{{- if and $m.secure (not $m.reader.create) (not $m.reader.secret) -}}
+{{- $faults = append $faults (printf "metrics.reader.secret: must be set with metrics.reader.create=false and %s=true: a Secret with the key token, which the monitor gives" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $m.podMonitor.enabled $m.serviceMonitor.enabled -}}
+{{- $faults = append $faults "metrics.serviceMonitor.enabled: true with metrics.podMonitor.enabled=true: every series would be there twice, and alerts that sum would count double; leave one of them out" -}}
+{{- end -}}
+{{ join "\n" $faults }}
+{{- end -}}
+
+{{/* Labels and annotations with keys that the chart sets itself: the object would have them twice. */}}
+{{- define "nap.keyFaults" -}}
+{{- $v := .Values -}}
+{{- $faults := list -}}
+{{- $own := list "helm.sh/chart" "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" -}}
+{{- $use := list -}}
+{{- $account := list -}}
+{{- if and $v.workloadIdentity.enabled (not $v.shadow.enabled) -}}
+{{- $use = list "azure.workload.identity/use" -}}
+{{- $account = list "azure.workload.identity/client-id" -}}
+{{- if $v.workloadIdentity.tenantId }}{{ $account = append $account "azure.workload.identity/tenant-id" }}{{ end -}}
+{{- end -}}
+{{- range list
+  (list "additionalLabels" $v.additionalLabels $own)
+  (list "podLabels" $v.podLabels (concat $own $use))
+  (list "podAnnotations" $v.podAnnotations (list "kubectl.kubernetes.io/default-container"))
+  (list "serviceAccount.annotations" $v.serviceAccount.annotations $account)
+  (list "metrics.monitorLabels" $v.metrics.monitorLabels $own)
+  (list "rules.labels" $v.rules.labels $own)
+  (list "dashboards.labels" $v.dashboards.labels $own)
+-}}
+{{- $name := index . 0 -}}
+{{- $taken := index . 2 -}}
+{{- range $key := keys (index . 1 | default dict) | sortAlpha -}}
+{{- if has $key $taken }}{{ $faults = append $faults (printf "%s: has the key %s, which the chart sets itself: leave it out" $name $key) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{ join "\n" $faults }}
+{{- end -}}
+
 {{/*
 Values which templates read into, and that are absent: --reuse-values of Helm keeps the values
 of the release before, without what is new in the chart. Each template asks for this first,
@@ -266,7 +323,7 @@ since without them it would end in an error that says nothing of it.
 {{- if and .Values.metrics.certificateSecret (not .Values.metrics.secure) }}{{ $faults = append $faults "metrics.certificateSecret: is set and metrics.secure is false: set metrics.secure=true, or leave it out" }}{{ end -}}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}{{ $faults = append $faults "serviceAccount.name: must be set with serviceAccount.create=false" }}{{ end -}}
 {{- if and (eq .Values.admission.requests "Default") (not (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) }}{{ $faults = append $faults (printf "admission.requests: Default needs Kubernetes 1.36, whose API server changes objects by policies; this is %s: use Warn or Deny" .Capabilities.KubeVersion.Version) }}{{ end -}}
-{{- range list "nap.durationFaults" "nap.azureFaults" "nap.endpointFaults" -}}
+{{- range list "nap.durationFaults" "nap.azureFaults" "nap.endpointFaults" "nap.monitorFaults" "nap.keyFaults" -}}
 {{- $faults = concat $faults (compact (splitList "\n" (include . $))) -}}
 {{- end -}}
 {{- if $faults }}{{ fail (printf "\n  %s" (join "\n  " $faults)) }}{{ end -}}
