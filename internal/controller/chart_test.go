@@ -28,6 +28,7 @@ func described(t *testing.T) map[string][]string {
 		func() error { _, err := metrics.NewBoots(own); return err },
 		func() error { _, err := metrics.NewOfferings(own, nil); return err },
 		func() error { return metrics.NewDollarLimits(own, nil) },
+		func() error { _, err := metrics.NewLeading(own); return err },
 		func() error { _, err := metrics.NewPauses(own); return err },
 		func() error { _, err := metrics.NewBootstrapToken(own); return err },
 		func() error { _, err := metrics.NewPrerequisites(own); return err },
@@ -136,6 +137,13 @@ func alerts(t *testing.T) map[string]string {
 		}
 	}
 	return out
+}
+
+// Where nothing runs there are no series, and an alert that compares them is silent.
+func TestAlertFiresWhereNothingRuns(t *testing.T) {
+	if expr := alerts(t)["NapDoesNotRun"]; expr != "absent(nap_leading == 1)" {
+		t.Errorf("NapDoesNotRun looks at %q", expr)
+	}
 }
 
 // Limits in dollars are annotations, and not among Karpenter's metrics of limits.

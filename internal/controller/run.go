@@ -256,7 +256,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 			return err
 		}
 	}
-	if err := metrics.RegisterBuild(ctrlmetrics.Registry); err != nil {
+	if err := tellOfProcess(mgr); err != nil {
 		return err
 	}
 	boots, err := metrics.NewBoots(ctrlmetrics.Registry)

@@ -83,3 +83,23 @@ func (c *Cloud) limits() map[string]int64 {
 	}
 	return out
 }
+
+// tellOfProcess registers the metrics of the process: what it was built from, and whether it acts.
+func tellOfProcess(mgr manager.Manager) error {
+	if err := metrics.RegisterBuild(ctrlmetrics.Registry); err != nil {
+		return err
+	}
+	return tellWhoLeads(mgr)
+}
+
+// tellWhoLeads lets the replica that acts say so.
+func tellWhoLeads(mgr manager.Manager) error {
+	leading, err := metrics.NewLeading(ctrlmetrics.Registry)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(leading); err != nil {
+		return fmt.Errorf("adding the metric of the leader: %w", err)
+	}
+	return nil
+}
