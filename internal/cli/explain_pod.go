@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
@@ -194,12 +195,12 @@ func (m *madePlan) otherPod(ref model.PodRef) (s *story, pending bool, err error
 	case record.Node != "":
 		return m.runningPod(record), false, nil
 	}
-	return m.unplannedPod(record), true, nil
+	return unplannedPod(record, podNamed(m.read.objects, record.Ref)), true, nil
 }
 
-// unplannedPod is about a pod that waits, but not for a node that nap would buy.
-func (m *madePlan) unplannedPod(record *fleet.Pod) *story {
-	pod := podNamed(m.read.objects, record.Ref)
+// unplannedPod is about a pod that waits, but not for a node that nap would buy; pod is nil where
+// there is only the record.
+func unplannedPod(record *fleet.Pod, pod *corev1.Pod) *story {
 	switch {
 	case pod != nil && len(pod.Spec.SchedulingGates) > 0:
 		var gates []string

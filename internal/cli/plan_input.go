@@ -149,7 +149,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 	case f.region != "" || f.file != "":
 		p.region = f.region
 	case p.region == "":
-		p.region = p.regionOfZones()
+		p.region = regionOfZones(zonesNamed(&p.objects, p.pools))
 	}
 	return p, nil
 }

@@ -39,25 +39,26 @@ func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*pla
 	if err != nil {
 		return nil, err
 	}
-	m.noteCostLimits(result)
+	m.read.notes = append(m.read.notes, costLimitNotes(m.input.Problem, result)...)
 	return m.karpenterReport(result, catalog), nil
 }
 
-// noteCostLimits names the NodePools whose limit in dollars a plan of Karpenter passes. Its
+// costLimitNotes name the NodePools whose limit in dollars a plan of Karpenter passes. Its
 // scheduler does not know these limits: the controller looks at them before each purchase.
-func (m *madePlan) noteCostLimits(result *karpenterengine.Result) {
+func costLimitNotes(p *model.Problem, result *karpenterengine.Result) (notes []string) {
 	cost := map[string]model.Money{}
 	for i := range result.Nodes {
 		cost[result.Nodes[i].Pool] += model.USD(result.Nodes[i].Price)
 	}
-	for i := range m.input.Problem.Pools {
-		pool := &m.input.Problem.Pools[i]
+	for i := range p.Pools {
+		pool := &p.Pools[i]
 		if bought := cost[pool.Name]; bought > 0 && pool.CostLimit != nil && pool.Cost+bought > *pool.CostLimit {
-			m.read.notes = append(m.read.notes, fmt.Sprintf("NodePool %s: of its limit of %s it uses %s, and this plan buys for %s more: "+
+			notes = append(notes, fmt.Sprintf("NodePool %s: of its limit of %s it uses %s, and this plan buys for %s more: "+
 				"Karpenter's scheduler does not know the limit, the controller buys no machine beyond it",
 				pool.Name, *pool.CostLimit, pool.Cost, bought))
 		}
 	}
+	return notes
 }
 
 // karpenterInput are the objects that Karpenter looks at: pods that the problem
