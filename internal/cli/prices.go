@@ -71,6 +71,10 @@ func (c *priceList) check() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--region: %w", err)
 	}
+	if price.InChina(region) && c.endpoint == retailPrices {
+		return "", fmt.Errorf("--region: got %q, of which Azure's public list has no prices: write what you pay into a file by hand "+
+			"(docs/prices.md)", region)
+	}
 	if u, err := url.Parse(c.endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return "", fmt.Errorf("--endpoint: got %q, must be a URL that begins with https:// or http://", c.endpoint)
 	}

@@ -47,6 +47,16 @@ func Regions() []string {
 	return out
 }
 
+// InChina reports whether a region is of Azure China, of which Azure's public list of prices has
+// nothing.
+func InChina(region string) bool { return strings.HasPrefix(region, "china") }
+
+// InPublicCloud reports whether a region is of Azure's public cloud: only there the list of prices
+// is what a subscription pays without an agreement.
+func InPublicCloud(region string) bool {
+	return !InChina(region) && !strings.HasPrefix(region, "usgov") && !strings.HasPrefix(region, "usdod")
+}
+
 // RegionName is the name by which Azure's API knows a region that a person has written:
 // "West Europe" and "westeurope" alike. The error lists the names that begin alike, or
 // all of them.

@@ -84,13 +84,24 @@ func (p *Prices) origin(region, file string) string {
 	case !p.Book.SpotEstimated():
 		what = p.Book.Source()
 	case p.nearest != region:
-		what = fmt.Sprintf("no prices of %s are built in: those of %s, %s, the nearest region, are an estimate "+
-			"(nap prices fetch --region %s gets the real ones)",
-			region, p.nearest, p.Table.Date(), region)
+		what = fmt.Sprintf("no prices of %s are built in: those of %s, %s, the nearest region, are an estimate%s",
+			region, p.nearest, p.Table.Date(), realPrices(region, file))
 	}
 	if file != "" {
 		what = "for what it leaves out " + what
 	}
 	parts = append(parts, what)
 	return strings.Join(parts, "; ") + ", managed disks of " + price.DisksDate + " included"
+}
+
+// realPrices says where the prices of a region come from that is not built in, to follow on a
+// sentence. Of another cloud than the public one they have to be in the user's file.
+func realPrices(region, file string) string {
+	switch {
+	case price.InPublicCloud(region):
+		return fmt.Sprintf(" (nap prices fetch --region %s gets the real ones)", region)
+	case file != "":
+		return ""
+	}
+	return " (--prices-file takes the real ones)"
 }
