@@ -125,6 +125,9 @@ func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*anno
 			continue
 		}
 		each, lacking := set.each(), set.size()-begun-s.waitingLeaders(set, now)
+		if s.followsReadiness(set) {
+			lacking = min(lacking, len(set.members)-begun)
+		}
 		if without := lacking - (len(set.members) - begun); without > 0 {
 			lacking -= without - room.take(a.namespace, set.members[0].CountedAs, without)
 		}
@@ -178,6 +181,26 @@ func (s *Snapshot) waitingLeaders(set *workloadSet, now time.Time) int {
 		}
 	}
 	return n
+}
+
+// followsReadiness reports whether no workload of the set followed its leading pod at once: each
+// waits until the leader is ready, and those of other leaders will, too. Times are whole seconds.
+func (s *Snapshot) followsReadiness(set *workloadSet) bool {
+	if set.leader == nil {
+		return false
+	}
+	late := false
+	for _, w := range set.members {
+		leader := s.pods[model.PodRef{Namespace: w.Namespace, Name: w.Name}]
+		if leader == nil || leader.OwnerUID != set.leader.UID {
+			continue
+		}
+		if w.Since.Sub(leader.Created) <= followWithin {
+			return false
+		}
+		late = true
+	}
+	return late
 }
 
 // rulesName reports whether a pod's rules name one of some labels. Where these differ between

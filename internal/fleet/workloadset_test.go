@@ -109,6 +109,26 @@ func TestWorkersOfLeadersAreAnnounced(t *testing.T) {
 	w.want("a leader that has none after a while is waited for", 1+4, 4, set)
 }
 
+// Where the workers of the first leaders came once these were ready, those of later leaders do, too.
+func TestWorkersThatWaitForLeadersAreNotAnnounced(t *testing.T) {
+	const set = "LeaderWorkerSet/default/serve"
+	w := newSetWorld(t)
+	w.store.Put(&Workload{UID: "serve", Namespace: "default", Name: "serve", Pods: 4, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Leads: set}})
+	for i := range 2 {
+		name := fmt.Sprint("serve-", i)
+		w.pod("serve", i, followWithin+time.Second)
+		w.store.Put(&Workload{UID: name, Namespace: "default", Name: name, Pods: 2, Silent: true, Since: w.now, WorkloadSet: WorkloadSet{Set: set}})
+	}
+	w.pod("serve-0", 1, 0)
+	w.pod("serve-0", 2, 0)
+	w.want("the workers of the second leader come", 2+2, 2, set)
+	w.pod("serve", 2, 0)
+	w.pod("serve", 3, 0)
+	w.want("two leaders more have come", 2, 2, set)
+	w.pod("serve", 0, followWithin)
+	w.want("one was followed at once", 6, 6, set)
+}
+
 func TestRulesOnOwnLabelsAreNoPattern(t *testing.T) {
 	selector := func(key string) *model.Selector {
 		return &model.Selector{Requirements: model.Requirements{model.Requirement{Key: key}}}
