@@ -117,7 +117,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 }
 
 func (m *madePlan) karpenterReport(result *karpenterengine.Result, catalog *fleet.Catalog) *planReport {
-	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: newPodOwners(m.input.Problem)}
+	r := newReport(m.input.Problem)
 	for _, n := range result.Nodes {
 		r.Nodes = append(r.Nodes, m.karpenterNode(r, n, catalog))
 	}

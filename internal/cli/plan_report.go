@@ -127,8 +127,13 @@ type reportNearest struct {
 	Fix          string `json:"fix,omitempty"`
 }
 
+// newReport is one of no pods, whose lists are empty in JSON.
+func newReport(p *model.Problem) *planReport {
+	return &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: newPodOwners(p)}
+}
+
 func newPlanReport(m *madePlan) *planReport {
-	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: newPodOwners(m.input.Problem)}
+	r := newReport(m.input.Problem)
 	p := m.input.Problem
 	for i := range m.plan.NewNodes {
 		n := &m.plan.NewNodes[i]

@@ -62,7 +62,9 @@ func (e *expander) release(o client.Object) {
 
 // change takes the pods from a workload which its controller replaces or deletes: those of another
 // template that may go by its strategy, and those beyond its replicas.
-func (e *expander) change(o client.Object, kind string, replicas *int32, template *corev1.PodTemplateSpec, replaces func(*corev1.Pod) bool) {
+func (e *expander) change(o client.Object, kind string, replicas *int32, template *corev1.PodTemplateSpec,
+	replaces func(*corev1.Pod) bool,
+) {
 	key := ownerKey{o.GetNamespace(), kind, o.GetName()}
 	had := len(e.living.of[key])
 	if had == 0 || template == nil {

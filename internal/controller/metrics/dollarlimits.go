@@ -25,7 +25,7 @@ func NewDollarLimits(reg prometheus.Registerer, limits func(ctx context.Context)
 		limit: prometheus.NewDesc("nap_nodepool_limit_dollars_per_hour",
 			"The most that the nodes of the NodePool may cost per hour together (karpenter.azure.com/max-hourly-cost).", []string{"nodepool"}, nil),
 		used: prometheus.NewDesc("nap_nodepool_used_dollars_per_hour",
-			"What counts for the limit of the NodePool in dollars per hour; nodes of which it is not known are left out.", []string{"nodepool"}, nil),
+			"What counts for the limit of the NodePool in dollars per hour; nodes of which it is unknown are left out.", []string{"nodepool"}, nil),
 	}, &err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
