@@ -216,6 +216,14 @@ func (r *ExpectedPods) Deleted(pod *corev1.Pod) {
 	}
 }
 
+// Leaves takes in that a node leaves, whose pods go one after the other: as an owner it loses
+// pods.
+func (r *ExpectedPods) Leaves(node Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.losses.add(node)
+}
+
 // Losing reports whether an owner has lost a pod so lately that it may lose more.
 func (r *ExpectedPods) Losing(o Owner) bool {
 	r.mu.Lock()

@@ -85,6 +85,27 @@ func TestDrainedNodeIsOneBatch(t *testing.T) {
 	})
 }
 
+// A node that leaves holds a batch for the idle time, however long the pods of others come.
+func TestLeavingNodeHoldsBatchForIdleTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		pods, c := losingWorld(40)
+		node := Owner{Kind: nodeKind, Name: "node", UID: "node"}
+		pods.Leaves(node)
+		b.Trigger("node", News{Owner: &node})
+		for i := range 40 {
+			time.AfterFunc(time.Duration(i)*50*time.Millisecond, func() {
+				next := ofSet(fmt.Sprint("new-", i), unschedulable)
+				owner := ownerOf(next)
+				pods.Observe(next)
+				b.Trigger(next.Name, News{Owner: &owner})
+			})
+		}
+		if got := closed(ctx, t, b, c.Complete); !strings.HasSuffix(got, " after 1s") {
+			t.Errorf("the batch is %s, want it a second after the node's taint", got)
+		}
+	})
+}
+
 // An owner that loses pods may lose the next one for a second. What it deletes itself, what has
 // ended and what never ran is no loss.
 func TestLossIsAPodThatWasTakenAway(t *testing.T) {

@@ -79,6 +79,10 @@ func (c *Completeness) Moot(ctx context.Context, owners []Owner) bool {
 	return true
 }
 
+// nodeKind is the kind of a node that leaves, in the place of an owner. No pod has such an owner
+// here: those of nodes are static, and do not wait.
+const nodeKind = "Node"
+
 // existsWithin is how long after its first pod an owner may be unknown to the caches,
 // which see pods and owners separately.
 const existsWithin = 500 * time.Millisecond
@@ -86,6 +90,9 @@ const existsWithin = 500 * time.Millisecond
 // look reports whether it is known what an owner still has to create, and whether that
 // is anything.
 func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
+	if o.Kind == nodeKind {
+		return true, false // what it loses is created by the owners of its pods
+	}
 	obj := objectOf(o.Kind)
 	if obj == nil {
 		return false, true

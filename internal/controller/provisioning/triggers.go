@@ -158,9 +158,11 @@ func (t *triggers) nodeChanged(ctx context.Context, req reconcile.Request) (reco
 	if !disrupted(node) {
 		return reconcile.Result{RequeueAfter: t.initializing(node)}, nil
 	}
-	// The taint comes before the replacement is bought. The unknown owner makes the
-	// batch wait for its idle time, by then the replacement is there.
-	t.batch.Trigger(string(node.UID), News{Owner: &Owner{}})
+	// The taint comes before the replacement is bought. As an owner that loses pods the node
+	// makes the batch wait for the idle time, by then the replacement is there.
+	owner := Owner{Kind: nodeKind, Name: node.Name, UID: node.UID}
+	t.pods.Leaves(owner)
+	t.batch.Trigger(string(node.UID), News{Owner: &owner})
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
 
