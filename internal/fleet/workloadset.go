@@ -125,7 +125,7 @@ func (s *Snapshot) dueOfSets(of map[string]*announcement, now time.Time) []*anno
 			continue
 		}
 		each, lacking := set.each(), set.size()-begun-s.waitingLeaders(set, now)
-		if s.followsReadiness(set) {
+		if set.followsReadiness(s.pods) {
 			lacking = min(lacking, len(set.members)-begun)
 		}
 		if without := lacking - (len(set.members) - begun); without > 0 {
@@ -185,14 +185,14 @@ func (s *Snapshot) waitingLeaders(set *workloadSet, now time.Time) int {
 
 // followsReadiness reports whether no workload of the set followed its leading pod at once: each
 // waits until the leader is ready, and those of other leaders will, too. Times are whole seconds.
-func (s *Snapshot) followsReadiness(set *workloadSet) bool {
-	if set.leader == nil {
+func (s *workloadSet) followsReadiness(pods map[model.PodRef]*Pod) bool {
+	if s.leader == nil {
 		return false
 	}
 	late := false
-	for _, w := range set.members {
-		leader := s.pods[model.PodRef{Namespace: w.Namespace, Name: w.Name}]
-		if leader == nil || leader.OwnerUID != set.leader.UID {
+	for _, w := range s.members {
+		leader := pods[model.PodRef{Namespace: w.Namespace, Name: w.Name}]
+		if leader == nil || leader.OwnerUID != s.leader.UID {
 			continue
 		}
 		if w.Since.Sub(leader.Created) <= followWithin {

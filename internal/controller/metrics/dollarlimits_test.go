@@ -25,7 +25,7 @@ func TestDollarLimitsAreReadWhenAskedFor(t *testing.T) {
 	want := `# HELP nap_nodepool_limit_dollars_per_hour The most that the nodes of the NodePool may cost per hour together (karpenter.azure.com/max-hourly-cost).
 # TYPE nap_nodepool_limit_dollars_per_hour gauge
 nap_nodepool_limit_dollars_per_hour{nodepool="general"} 0.6
-# HELP nap_nodepool_used_dollars_per_hour What counts for the limit of the NodePool in dollars per hour; nodes of which it is not known are left out.
+# HELP nap_nodepool_used_dollars_per_hour What counts for the limit of the NodePool in dollars per hour; nodes of which it is unknown are left out.
 # TYPE nap_nodepool_used_dollars_per_hour gauge
 nap_nodepool_used_dollars_per_hour{nodepool="general"} 0.624
 `
