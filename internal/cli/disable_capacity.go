@@ -261,7 +261,7 @@ func (c *capacity) write(to *command.Streams) error {
 		fmt.Fprintf(&text, "  %s\n", c.command())
 	}
 	if c.waiting > 0 {
-		fmt.Fprintf(&text, "  Not counted: %s for a node now.\n", waits(c.waiting))
+		fmt.Fprintf(&text, "  Not counted: %s %s for a node now.\n", plural(c.waiting, "pod"), verbFor(c.waiting, "waits"))
 	}
 	if c.homeless > 0 {
 		fmt.Fprintf(&text, "  %s no place on machines of an agent pool of one size, because of selectors, taints or their size: "+
@@ -276,13 +276,6 @@ func moves(pods int) string {
 		return "1 pod moves"
 	}
 	return fmt.Sprintf("%d pods move", pods)
-}
-
-func waits(pods int) string {
-	if pods == 1 {
-		return "1 pod waits"
-	}
-	return fmt.Sprintf("%d pods wait", pods)
 }
 
 func findsNo(pods int) string {

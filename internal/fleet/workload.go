@@ -100,12 +100,18 @@ func (s *Store) Announces(namespace string) bool {
 	if space := s.tables.spaces.rows[namespace]; space != nil && space.Deleting {
 		return false
 	}
-	for _, q := range s.tables.quotas.rows {
-		if q.Opaque && q.Namespace == namespace {
-			return false
+	return !opaqueIn(s.tables.quotas.rows)[namespace]
+}
+
+// opaqueIn are the namespaces with a quota that is opaque.
+func opaqueIn(quotas map[objectKey]*Quota) map[string]bool {
+	in := map[string]bool{}
+	for _, q := range quotas {
+		if q.Opaque {
+			in[q.Namespace] = true
 		}
 	}
-	return true
+	return in
 }
 
 // Announcing are the workloads, by UID, whose further pods are planned now before they exist,
@@ -118,11 +124,7 @@ func (s *Store) Announcing(now time.Time) map[string]bool {
 	state := &Snapshot{
 		pods: t.pods.rows, spaces: t.spaces.rows, coming: comingPods{workloads: t.workloads.rows, quotas: t.quotas.rows},
 	}
-	opaque := map[string]bool{}
-	for _, q := range t.quotas.rows {
-		opaque[q.Namespace] = opaque[q.Namespace] || q.Opaque
-	}
-	out := map[string]bool{}
+	opaque, out := opaqueIn(t.quotas.rows), map[string]bool{}
 	for _, a := range state.due(now) {
 		if a.workload != nil && !opaque[a.namespace] {
 			out[a.uid] = true

@@ -79,7 +79,8 @@ func (e *expander) change(o client.Object, kind string, replicas *int32, templat
 	other, why := e.living.replace(key, template, replaces)
 	gone = append(gone, other...)
 	replaced := len(gone) - extra
-	for _, pod := range append(gone, e.living.shrink(key, -replaced)...) {
+	gone = append(gone, e.living.shrink(key, extra-len(gone))...)
+	for _, pod := range gone {
 		e.names[client.ObjectKeyFromObject(pod)], e.out.Replaced[pod] = nil, true
 	}
 	if extra > 0 {

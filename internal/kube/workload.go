@@ -19,10 +19,11 @@ import (
 // announcing converts the objects that say which pods are still to come, and returns nil
 // for any other object.
 func announcing(o client.Object) fleet.Record {
-	if q, is := o.(*corev1.ResourceQuota); is && !scoped(q) {
+	if q, is := o.(*corev1.ResourceQuota); is {
+		if scoped(q) { // it may count none of the pods
+			return &fleet.Quota{Namespace: q.Namespace, Name: q.Name, Opaque: true}
+		}
 		return quota(q)
-	} else if is { // it may count none of the pods
-		return &fleet.Quota{Namespace: q.Namespace, Name: q.Name, Opaque: true}
 	}
 	w := Workload(o)
 	if w == nil {

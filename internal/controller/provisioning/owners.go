@@ -93,12 +93,12 @@ func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
 	if o.Kind == nodeKind {
 		return true, false // what it loses is created by the owners of its pods
 	}
-	obj := objectOf(o.Kind)
+	obj, err := c.stored(ctx, o)
 	if obj == nil {
 		return false, true
 	}
 	have := c.Pods.Of(o)
-	if err := c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy); err != nil {
+	if err != nil {
 		// An owner that is gone creates nothing; of one that cannot be read nothing
 		// is known.
 		return apierrors.IsNotFound(err) && !c.Pods.Since(o, existsWithin), false
@@ -126,14 +126,21 @@ func (c *Completeness) announces(namespace string) bool {
 	return c.Announces != nil && c.Announces(namespace)
 }
 
+// stored is the object of an owner as the cache has it, which must not be changed. It is nil for
+// kinds that are not known here.
+func (c *Completeness) stored(ctx context.Context, o Owner) (client.Object, error) {
+	obj := objectOf(o.Kind)
+	if obj == nil {
+		return nil, nil
+	}
+	return obj, c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy)
+}
+
 // wants reports whether an owner wants as many pods as it has, or more: it replaces one that is
 // deleted.
 func (c *Completeness) wants(ctx context.Context, o Owner) bool {
-	obj := objectOf(o.Kind)
-	if obj == nil {
-		return false
-	}
-	if err := c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy); err != nil {
+	obj, err := c.stored(ctx, o)
+	if obj == nil || err != nil {
 		return false // it is gone, or nothing is known of it
 	}
 	return obj.GetUID() == o.UID && kube.Workload(obj).Pods >= c.Pods.Of(o).Alive
@@ -145,8 +152,8 @@ func (c *Completeness) ordered(ctx context.Context, o Owner) bool {
 	if o.Kind != "StatefulSet" {
 		return false
 	}
-	set := &appsv1.StatefulSet{}
-	if err := c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, set, client.UnsafeDisableDeepCopy); err != nil {
+	set, err := c.stored(ctx, o)
+	if err != nil {
 		return false // the idle window or the next round sees its pods
 	}
 	_, more := c.look(ctx, o)
