@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v4/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // environment are the container's variables; those from elsewhere have their source.
@@ -175,6 +177,7 @@ func TestContradictingValuesAreRefused(t *testing.T) {
 		"podLabels.app\\.kubernetes\\.io/name=x":                                     "podLabels: has the key app.kubernetes.io/name, which the chart sets itself",
 		"podLabels.azure\\.workload\\.identity/use=x":                                "podLabels: has the key azure.workload.identity/use, which the chart sets itself",
 		"additionalLabels.helm\\.sh/chart=x":                                         "additionalLabels: has the key helm.sh/chart, which the chart sets itself",
+		"additionalLabels.azure\\.workload\\.identity/use=x":                         "additionalLabels: has the key azure.workload.identity/use",
 		"rules.labels.app\\.kubernetes\\.io/instance=x":                              "rules.labels: has the key app.kubernetes.io/instance, which the chart sets itself",
 		"serviceAccount.annotations.azure\\.workload\\.identity/client-id=x":         "serviceAccount.annotations: has the key azure.workload.identity/client-id",
 	} {
@@ -189,6 +192,29 @@ func TestContradictingValuesAreRefused(t *testing.T) {
 		if out != "" {
 			t.Errorf("%s: something was rendered", set)
 		}
+	}
+}
+
+// A strict decoder refuses a key that is there twice.
+func TestObjectsOwnLabelsCount(t *testing.T) {
+	set := append(least(), "additionalLabels.team=all", "podLabels.team=pods", "dashboards.labels.team=graphs", "rules.labels.team=rules",
+		"metrics.monitorLabels.team=monitors", "dashboards.enabled=true", "metrics.podMonitor.enabled=true", "rules.enabled=true")
+	got := map[string]string{}
+	for _, o := range objects(t, template(t, "nap", "nap-system", set)) {
+		switch o := o.(type) {
+		case *appsv1.Deployment:
+			got["deployment"], got["pods"] = o.Labels["team"], o.Spec.Template.Labels["team"]
+		case *corev1.ConfigMap:
+			got["graphs"] = o.Labels["team"]
+		case *monitoringv1.PodMonitor:
+			got["monitors"] = o.Labels["team"]
+		case *monitoringv1.PrometheusRule:
+			got["rules"] = o.Labels["team"]
+		}
+	}
+	want := map[string]string{"deployment": "all", "pods": "pods", "graphs": "graphs", "monitors": "monitors", "rules": "rules"}
+	if !maps.Equal(got, want) {
+		t.Errorf("labels %v, want %v", got, want)
 	}
 }
 

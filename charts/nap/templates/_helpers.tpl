@@ -14,12 +14,24 @@ app.kubernetes.io/name: {{ .Values.nameOverride | default "nap" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "nap.labels" -}}
+{{- define "nap.ownLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "nap.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.additionalLabels }}
+{{- end -}}
+
+{{- define "nap.labels" -}}
+{{ include "nap.labelsWith" (list . nil) }}
+{{- end -}}
+
+{{/*
+Labels of an object which has some of its own: of a key that is in additionalLabels, too, the
+object's own counts. It takes a list, of the chart's values at the top and the object's labels.
+*/}}
+{{- define "nap.labelsWith" -}}
+{{ include "nap.ownLabels" (index . 0) }}
+{{- with mergeOverwrite (deepCopy ((index . 0).Values.additionalLabels | default dict)) (index . 1 | default dict) }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -267,7 +279,7 @@ without it, and the least and the most that is allowed, empty for no bound.
 {{- if $v.workloadIdentity.tenantId }}{{ $account = append $account "azure.workload.identity/tenant-id" }}{{ end -}}
 {{- end -}}
 {{- range list
-  (list "additionalLabels" $v.additionalLabels $own)
+  (list "additionalLabels" $v.additionalLabels (concat $own $use))
   (list "podLabels" $v.podLabels (concat $own $use))
   (list "podAnnotations" $v.podAnnotations (list "kubectl.kubernetes.io/default-container"))
   (list "serviceAccount.annotations" $v.serviceAccount.annotations $account)
