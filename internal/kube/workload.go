@@ -43,16 +43,12 @@ func Workload(o client.Object) *fleet.Workload {
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
 		w.Pods = replicas(o.Spec.Replicas)
-		if slices.ContainsFunc(o.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
-			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
-		}) {
+		if refused(o) {
 			w.Pods = min(w.Pods, int(o.Status.Replicas))
 		}
 	case *corev1.ReplicationController:
 		w.Pods = replicas(o.Spec.Replicas)
-		if slices.ContainsFunc(o.Status.Conditions, func(c corev1.ReplicationControllerCondition) bool {
-			return c.Type == corev1.ReplicationControllerReplicaFailure && c.Status == corev1.ConditionTrue
-		}) {
+		if refused(o) {
 			w.Pods = min(w.Pods, int(o.Status.Replicas))
 		}
 	case *appsv1.StatefulSet:
@@ -74,6 +70,38 @@ func Workload(o client.Object) *fleet.Workload {
 		w.Pods = 0
 	}
 	return w
+}
+
+// refused reports whether an owner says that it was refused a pod.
+func refused(o client.Object) bool {
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		return slices.ContainsFunc(o.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
+			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
+		})
+	case *corev1.ReplicationController:
+		return slices.ContainsFunc(o.Status.Conditions, func(c corev1.ReplicationControllerCondition) bool {
+			return c.Type == corev1.ReplicationControllerReplicaFailure && c.Status == corev1.ConditionTrue
+		})
+	}
+	return false
+}
+
+// Current reports whether an owner with so many living pods is as its controller sees it: its
+// status is of its present spec, and it has no more pods than it wants, or than it had when it was
+// refused one. Pods and owners come to caches separately, and a controller writes no status while
+// it creates pods. Of owners that do not say what their controller has seen the answer is yes.
+func Current(o client.Object, living int) bool {
+	seen, has := int64(0), int32(0)
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		seen, has = o.Status.ObservedGeneration, o.Status.Replicas
+	case *corev1.ReplicationController:
+		seen, has = o.Status.ObservedGeneration, o.Status.Replicas
+	default:
+		return true
+	}
+	return seen >= o.GetGeneration() && living <= max(Workload(o).Pods, int(has))
 }
 
 func replicas(n *int32) int {
@@ -118,10 +146,9 @@ func countIndexes(list string) int {
 
 // parallel is how many pods a job runs at once from here on, of which so many may still succeed.
 func parallel(job *batchv1.Job, left int) int {
-	suspended := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
-	})
-	if suspended || startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
+	// Its condition does not count: it says that the Job is suspended until all pods of a Job that
+	// goes on are there.
+	if startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
 		return 0
 	}
 	n := replicas(job.Spec.Parallelism)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestWorkloadsWantPods(t *testing.T) {
-	five, nine, failed, yes, now := int32(5), int32(9), "1,3-5,7", true, metav1.Now()
+	five, nine, failed, yes, no, now := int32(5), int32(9), "1,3-5,7", true, false, metav1.Now()
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}
 	ended := func(c batchv1.JobConditionType) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five},
@@ -48,6 +48,8 @@ func TestWorkloadsWantPods(t *testing.T) {
 		{"a parallel StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta,
 			Spec: appsv1.StatefulSetSpec{Replicas: &five, PodManagementPolicy: appsv1.ParallelPodManagement}}, 5, true, false},
 		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, true, false},
+		{"a Job that goes on, which its status does not say yet", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &no},
+			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}}}, 5, true, false},
 		{"a Job with two pods to go", &batchv1.Job{ObjectMeta: meta,
 			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, true, false},
 		{"a Job whose status lists pods that it has not counted", &batchv1.Job{ObjectMeta: meta,
@@ -79,6 +81,41 @@ func TestWorkloadsWantPods(t *testing.T) {
 	}
 	if got := Workload(&corev1.Pod{}); got != nil {
 		t.Errorf("a pod is no workload, got %+v", got)
+	}
+}
+
+func TestStaleStatusOfOwners(t *testing.T) {
+	five := int32(5)
+	set := func(replicas, observed int32, refused bool) client.Object {
+		out := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.ReplicaSetSpec{Replicas: &five},
+			Status: appsv1.ReplicaSetStatus{Replicas: replicas, ObservedGeneration: int64(observed)}}
+		if refused {
+			out.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+		}
+		return out
+	}
+	controller := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: corev1.ReplicationControllerSpec{Replicas: &five},
+		Status: corev1.ReplicationControllerStatus{Replicas: 2, ObservedGeneration: 1, Conditions: []corev1.ReplicationControllerCondition{
+			{Type: corev1.ReplicationControllerReplicaFailure, Status: corev1.ConditionTrue}}}}
+	for _, c := range []struct {
+		name   string
+		o      client.Object
+		living int
+		want   bool
+	}{
+		{"has all", set(0, 2, false), 5, true},
+		{"its spec is newer than its status", set(5, 1, false), 5, false},
+		{"has more than it wants: the owner was scaled up", set(5, 2, false), 6, false},
+		{"has more, and says so", set(6, 2, false), 6, true},
+		{"was refused a pod", set(2, 2, true), 2, true},
+		{"was refused a pod, and has got one since", set(2, 2, true), 3, false},
+		{"a ReplicationController that was refused a pod", controller, 2, true},
+		{"a ReplicationController that has got one since", controller, 3, false},
+		{"a Job", &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: &five}}, 6, true},
+	} {
+		if got := Current(c.o, c.living); got != c.want {
+			t.Errorf("%s: current is %v", c.name, got)
+		}
 	}
 }
 

@@ -412,6 +412,24 @@ func TestOwnersWithoutPodsAreWaitedForShortly(t *testing.T) {
 	})
 }
 
+// The controller manager creates the pods of a few owners at a time. One that had to wait for its
+// turn comes with others, though all were made long ago.
+func TestOwnerThatComesLateAppearsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starting := newStartingOwners(clock.RealClock{}, NewExpectedPods(clock.RealClock{}, time.Second))
+		set := replicaSet("web", 2)
+		starting.observe(set)
+		owner, made := Owner{Kind: "ReplicaSet", Namespace: "default", Name: "web", UID: "uid-web"}, time.Now()
+		if got := starting.appeared(owner); !got.Equal(made) {
+			t.Errorf("it appeared %s after it was seen", got.Sub(made))
+		}
+		time.Sleep(startsWithin)
+		if got := starting.appeared(owner); !got.IsZero() {
+			t.Errorf("it appeared %s after it was seen, want now", got.Sub(made))
+		}
+	})
+}
+
 func TestBatchIsMootOnceSchedulerFoundPlaces(t *testing.T) {
 	w := newWorld(t)
 	rs := replicaSet("web", 2)

@@ -32,6 +32,8 @@ type Counts struct {
 	Open int
 	// Patterns are those of Alive after which the owner's further pods can be planned.
 	Patterns int
+	// Gated are those that wait for a scheduling gate to be removed: when is not known.
+	Gated int
 }
 
 // ExpectedPods knows, pod by pod, what the scheduler has said, and so whether more
@@ -69,8 +71,8 @@ type podEntry struct {
 	alive, waiting, judged bool
 	// bound pods have a node.
 	bound bool
-	// open and pattern are as in Counts.
-	open, pattern bool
+	// open, pattern and gated are as in Counts.
+	open, pattern, gated bool
 	// nominated pods have the promise of a node and are not bound to it yet.
 	nominated bool
 	// reminded is when the pod was last let through by Observe.
@@ -113,6 +115,7 @@ func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 		judged:  podutils.IsProvisionable(pod),
 		bound:   podutils.IsScheduled(pod),
 		pattern: kube.IsPattern(pod),
+		gated:   len(pod.Spec.SchedulingGates) > 0,
 
 		nominated: podutils.IsPreempting(pod) && !podutils.IsScheduled(pod),
 	}
@@ -253,6 +256,9 @@ func (r *ExpectedPods) count(e podEntry, by int) {
 	}
 	if e.pattern {
 		c.Patterns += by
+	}
+	if e.gated {
+		c.Gated += by
 	}
 	if c == (Counts{}) {
 		delete(r.owners, e.owner)

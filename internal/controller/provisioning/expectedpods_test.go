@@ -123,6 +123,27 @@ func TestOwnerThatIsNotAnnouncedWaits(t *testing.T) {
 	}
 }
 
+// When the gate of a pod goes is not known: a plan for those that are free would be one of many.
+func TestOwnerWithGatedPodsWaits(t *testing.T) {
+	set := replicaSet("web", 2)
+	set.UID = "web"
+	c := &Completeness{Kube: fake.NewClientBuilder().WithObjects(set).Build(), Pods: NewExpectedPods(clock.RealClock{}, time.Second), Announced: announcesAll}
+	gated := func(p *corev1.Pod) {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "queue"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+	}
+	c.Pods.Observe(ofSet("a", unschedulable))
+	for _, step := range []struct {
+		b    func(*corev1.Pod)
+		want bool
+	}{{gated, false}, {unschedulable, true}} {
+		c.Pods.Observe(ofSet("b", step.b))
+		if got := c.Complete(t.Context(), []Owner{ownerOf(ofSet("a", nil))}); got != step.want {
+			t.Errorf("complete is %v, want %v", got, step.want)
+		}
+	}
+}
+
 // Of a kind of another API group nothing is known, though it has the name of one of Kubernetes' own.
 func TestOwnersOfOtherGroupsAreNotKnown(t *testing.T) {
 	for apiVersion, want := range map[string]bool{"apps/v1": true, "v1": true, "": true, "apps.kruise.io/v1beta1": false, "batch.volcano.sh/v1alpha1": false} {

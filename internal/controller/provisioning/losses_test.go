@@ -131,7 +131,11 @@ func TestLossIsAPodThatWasTakenAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pods, completeness := losingWorld(1)
+				wants := int32(1)
+				if name == "none" {
+					wants = 2 // the old one stays
+				}
+				pods, completeness := losingWorld(wants)
 				pods.Observe(ofSet("old", c.before))
 				c.goes(pods)
 				next := ofSet("new", unschedulable)

@@ -109,7 +109,7 @@ func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
 	w := kube.Workload(obj)
 	switch {
 	case have.Alive >= w.Pods:
-		return have.Open == 0 && observed(obj), false
+		return have.Open == 0 && have.Gated == 0 && kube.Current(obj, have.Alive), false
 	case w.OneByOne:
 		// The next pod comes once these are ready. One is planned before.
 		return have.Open == 0, have.Patterns > 0 && c.announces(o.Namespace)
@@ -191,17 +191,6 @@ func kindOf(o client.Object) string {
 	return ""
 }
 
-// observed reports whether the owner's controller has seen its present spec.
-func observed(o client.Object) bool {
-	switch o := o.(type) {
-	case *appsv1.ReplicaSet:
-		return o.Status.ObservedGeneration >= o.Generation
-	case *corev1.ReplicationController:
-		return o.Status.ObservedGeneration >= o.Generation
-	}
-	return true
-}
-
 // startsWithin is how long an owner without a pod is waited for. One that takes longer
 // is kept from creating any, by a quota or a webhook.
 const startsWithin = time.Second
@@ -250,11 +239,17 @@ func (s *startingOwners) forget(o client.Object) {
 	s.sets.join(owner, "")
 }
 
-// appeared is when an owner that has no pod yet was first seen; zero where that is not known.
+// appeared is when an owner that has no pod yet was first seen. It is zero where that is not
+// known, and where it is longer ago than startsWithin: other owners of that time are not waited for
+// any more, and may have their first pods now, too, as this one.
 func (s *startingOwners) appeared(owner Owner) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.since[owner]
+	since := s.since[owner]
+	if s.clock.Since(since) >= startsWithin {
+		return time.Time{}
+	}
+	return since
 }
 
 // any reports whether some owner is about to create its first pod, which is to be waited
