@@ -132,3 +132,37 @@ func TestCostLimitCountsWhatIsPaidInAdvance(t *testing.T) {
 		t.Errorf("the limits are %v, %v, want %v", limits, err, want)
 	}
 }
+
+// What a node holds of limits is told where its NodePool has some, and while it counts.
+func TestNodesHoldWhatLimitsCount(t *testing.T) {
+	limit := []Amount{{Name: "cpu", Value: 16_000}}
+	for name, c := range map[string]struct {
+		pool    Pool
+		leaves  bool
+		counted int
+		cpu     int64
+	}{
+		"no limits":       {Pool{NodeLimit: -1}, false, 1, -1},
+		"cpu":             {Pool{NodeLimit: -1, Limits: limit}, false, 1, 4_000},
+		"nodes":           {Pool{NodeLimit: 3}, false, 1, 4_000},
+		"one that leaves": {Pool{NodeLimit: 3, Limits: limit}, true, 0, -1},
+	} {
+		s := NewStore()
+		c.pool.Name, c.pool.Ready = "general", true
+		s.Put(&c.pool)
+		claim := machine("a", "D4", true, 1, 0)
+		claim.Capacity, claim.Leaving = Amounts{CPU: 4_000, Pods: 110}, c.leaves
+		s.Put(claim)
+		in, err := s.Snapshot().Disruption(t.Context(), answer{catalog: d4AndE4(0, 0)}, DisruptionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpu := int64(-1)
+		if held := in.Disruption.Usages[0].Held; held != nil {
+			cpu = held.Get(model.CPU)
+		}
+		if pool := &in.Problem.Pools[0]; cpu != c.cpu || pool.Nodes != c.counted || max(cpu, 0) != pool.Usage.Get(model.CPU) && c.cpu >= 0 {
+			t.Errorf("%s: it holds %d of %d, of %d nodes", name, cpu, pool.Usage.Get(model.CPU), pool.Nodes)
+		}
+	}
+}

@@ -107,6 +107,7 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 	for _, n := range a.nodes.list {
 		d.Usages = append(d.Usages, usages.write(n))
 	}
+	a.hold(d)
 	d.Budgets = a.budgets.listed // those that pods have asked for by now
 	return &DisruptionInput{Input: a.input(d.Problem), Disruption: d}, nil
 }

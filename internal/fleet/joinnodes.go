@@ -162,3 +162,18 @@ func (c *clusterNodes) ofPool(pool string, axes model.Axes) (model.Resources, in
 	}
 	return usage, nodes
 }
+
+// hold states what each node holds of the limits of its NodePool, as ofPool counts it.
+func (a *assembly) hold(d *model.DisruptionProblem) {
+	limited := map[string]bool{}
+	for i := range d.Problem.Pools {
+		limited[d.Problem.Pools[i].Name] = len(d.Problem.Pools[i].Limits) > 0 || d.Problem.Pools[i].NodeLimit >= 0
+	}
+	for i, n := range a.nodes.list {
+		if !limited[n.pool] || n.state == model.NodeLeaving {
+			continue
+		}
+		d.Usages[i].Held = make(model.Resources, len(d.Problem.Axes))
+		n.capacity.addTo(d.Usages[i].Held, d.Problem.Axes)
+	}
+}

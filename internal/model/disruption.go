@@ -98,6 +98,9 @@ type NodeUsage struct {
 	UnhealthySince time.Time
 	// ExpiresAt is when the NodeClaim's expireAfter ends, zero for never.
 	ExpiresAt time.Time
+	// Held is what of Pool.Usage, beside one of Pool.Nodes, is this node's, by axis. It is nil
+	// where the NodePool has no limits, and of a node that leaves: it counts no more.
+	Held Resources
 	// GracePeriod says that a drain of the node ends by force, because
 	// terminationGracePeriod is set or its repair allows only so much time. A drifted or
 	// unhealthy node is then replaced in spite of pods that must not be evicted.

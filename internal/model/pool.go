@@ -29,6 +29,10 @@ type Pool struct {
 	// is how many it has, in flight ones included.
 	NodeLimit int
 	Nodes     int
+	// Returnable and ReturnableNodes are what of Usage and Nodes belongs to nodes that may be
+	// removed in the same plan (NodeUsage.Held). Limits have room for as much more once they are.
+	Returnable      Resources
+	ReturnableNodes int
 	// CostLimit is the most that the pool's nodes may cost per hour together, nil without
 	// a limit; Cost is what they cost, in flight and leaving ones included. What it points
 	// at never changes.

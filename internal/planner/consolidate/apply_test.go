@@ -89,6 +89,7 @@ func bring(f *model.DisruptionProblem, n *model.NewNode) int {
 	p.Nodes = append(p.Nodes, node)
 	f.Usages = append(f.Usages, model.NodeUsage{
 		Policy: policy, Initialized: true, Ready: true, InitializedAt: f.Now.Add(-24 * time.Hour), LastPodEvent: f.Now.Add(-24 * time.Hour),
+		Held: it.Capacity,
 	})
 	return len(p.Nodes) - 1
 }

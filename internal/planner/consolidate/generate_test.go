@@ -325,6 +325,9 @@ func (d *dice) node(f *model.DisruptionProblem, n int) {
 	}
 	t := d.tenancy(&node)
 	t.Policy = policy
+	if policy >= 0 && node.State != model.NodeLeaving {
+		t.Held = it.Capacity
+	}
 	if d.strife(4) {
 		t.DaemonPods = []model.DaemonPod{{Pod: model.PodRef{Namespace: "default", Name: fmt.Sprint("daemon", n)}, Budgets: d.budgets(f)}}
 	}

@@ -27,7 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	     (beyond is the price of machines beyond those that are paid for in advance)
 //	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
 //	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [unhealthy=N] [static]
-//	     [replicas=N [nodes=N]] [limit=CPUS] [types=N] [frozen] [first=Drifted|Unhealthy]
+//	     [replicas=N [nodes=N]] [limit=CPUS] [most=NODES] [dollars=$] [types=N] [frozen] [first=Drifted|Unhealthy]
 //	pdb NAME allowed=N|never
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread[=node]] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
@@ -252,6 +252,9 @@ func (s *scenario) readPool(name string, w words) {
 	if w.has("limit") {
 		pool.Limits = []model.Limit{{Axis: model.CPU, Value: int64(1000 * s.float(w["limit"]))}}
 	}
+	if w.has("most") {
+		pool.NodeLimit = s.number(w["most"])
+	}
 	if w.has("dollars") {
 		limit := model.USD(s.float(w["dollars"]))
 		pool.CostLimit = &limit
@@ -351,7 +354,7 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	}
 	policy, ok := s.pools[pool]
 	if ok {
-		p.Pools[policy].Usage = p.Pools[policy].Usage.Add(it.Capacity)
+		p.Pools[policy].Usage, p.Pools[policy].Nodes = p.Pools[policy].Usage.Add(it.Capacity), p.Pools[policy].Nodes+1
 		p.Pools[policy].Cost += node.Price
 	} else {
 		policy = -1
@@ -362,6 +365,9 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		Reserved: w.has("ordered"), DoNotDisrupt: w.has("kept"), Disrupting: w.has("marked"),
 		Created: now.Add(-age), InitializedAt: now.Add(-age),
 		LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
+	}
+	if ok {
+		t.Held = it.Capacity
 	}
 	if w.has("sick") {
 		t.Unhealthy, t.UnhealthySince = "NodeHealthy=False", now.Add(-s.duration(w["sick"]))

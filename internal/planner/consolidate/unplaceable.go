@@ -36,12 +36,21 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 			why.Message += fmt.Sprintf(": where there is room there is %s, wanted is %s", refusal.Have, refusal.Want)
 		} else if line := u.exhausted(class); line != nil {
 			why.Reason = line.Reason
-			why.Message += fmt.Sprintf(": %s leaves no room for one while %s exists", line.Name, name)
+			why.Message += fmt.Sprintf(": %s leaves no room for one %s", line.Name, besides(line.Reason, name))
 		}
 		why.Message += "."
 		return why
 	}
 	return compiled.Keep(n, model.ReasonNoPlace, "The pods of %s have no place elsewhere.", name)
+}
+
+// besides is what takes the room in a limit or quota beside the new node: limits in resources and
+// nodes do not count a node that goes.
+func besides(reason model.Reason, name string) string {
+	if reason == model.ReasonLimit || reason == model.ReasonNodeLimit {
+		return "in the place of " + name
+	}
+	return fmt.Sprintf("while %s exists", name)
 }
 
 // summary names the unplaced pods: "3 pods of deployment web and 2 other groups".

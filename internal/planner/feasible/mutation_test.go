@@ -105,6 +105,7 @@ func richPool() model.Pool {
 		Taints:        []model.Taint{{Key: "gpu", Value: "yes", Effect: model.NoSchedule}, {Key: "arm", Effect: model.NoSchedule}},
 		StartupTaints: []model.Taint{{Key: "booting", Effect: model.NoSchedule}},
 		Limits:        []model.Limit{{Axis: model.CPU, Value: 64000}}, Usage: model.Resources{1000, 1, 0, 1}, NodeLimit: 9, Nodes: 1,
+		Returnable: model.Resources{1000, 1, 0, 1}, ReturnableNodes: 1,
 		CostLimit: &limit, Cost: 10,
 		Daemons: []model.Daemon{{
 			Name: "agent", Requests: model.Resources{100, 1, 0, 1},

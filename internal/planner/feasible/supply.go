@@ -15,7 +15,7 @@ type Supply struct {
 	// Lines are what runs out. [Use.Line] and the ledger number them by index.
 	Lines []Line
 	// Available are the options that the cloud sells right now and that the lines leave
-	// room for, each on its own.
+	// room for, each on its own, with what nodes give back that may be removed.
 	Available bitset.Set
 	// sold are the options that the cloud sells right now.
 	sold bitset.Set
@@ -25,6 +25,8 @@ type Supply struct {
 	most []int64
 	// uses are the lists of what options take, the first one empty.
 	uses [][]Use
+	// limits are the lines of the limits of NodePools, by index in Problem.Pools.
+	limits map[int][]int
 }
 
 // Line is something that runs out and that several machines draw on: a pool's
@@ -37,6 +39,8 @@ type Line struct {
 	Axis int
 	// Left is what remains before anything is planned; it may be negative.
 	Left int64
+	// Returnable is what nodes give back that may be removed in the same plan.
+	Returnable int64
 }
 
 // Dollars is the Axis of a line of which machines take their price per hour, in
@@ -70,8 +74,9 @@ type supplyCompiler struct {
 	// quotas and reservations are the numbers of their lines, by the quota's name and
 	// the reservation's.
 	quotas, reservations map[string]int
-	// uses are those of the [Supply] so far.
-	uses [][]Use
+	// uses are those of the [Supply] so far, and limits, too.
+	uses   [][]Use
+	limits map[int][]int
 	// catalogs are the compiled ones, by index in the problem.
 	catalogs []*catalog
 	// ofQuotas are the lists of what offerings take of quotas, the same in every pool: by
@@ -85,25 +90,25 @@ type supplyCompiler struct {
 func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Option, catalogs []*catalog) Supply {
 	k := &supplyCompiler{
 		problem: p, dims: dims, quotas: map[string]int{}, reservations: map[string]int{},
-		uses: make([][]Use, 1), catalogs: catalogs, ofQuotas: make([][]int32, len(p.Catalogs)),
+		uses: make([][]Use, 1), limits: map[int][]int{}, catalogs: catalogs, ofQuotas: make([][]int32, len(p.Catalogs)),
 	}
 	for i := range p.Catalogs {
 		k.ofQuotas[i] = make([]int32, len(p.Catalogs[i].InstanceTypes))
 	}
 	for _, q := range p.Quotas {
 		if _, twice := k.quotas[q.Name]; !twice {
-			k.quotas[q.Name] = k.line(Line{model.ReasonQuota, quotaLine + q.Name, -1, q.Left})
+			k.quotas[q.Name] = k.line(Line{Reason: model.ReasonQuota, Name: quotaLine + q.Name, Axis: -1, Left: q.Left})
 		}
 	}
 	for _, pool := range pools {
-		k.addUses(&p.Pools[pool.Index], options[pool.First:pool.End])
+		k.limits[pool.Index] = k.addUses(&p.Pools[pool.Index], options[pool.First:pool.End])
 	}
 	return k.finish(options)
 }
 
 // addUses makes the lines of a pool and of the reservations that it draws on, and sets
-// what its options take.
-func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
+// what its options take. It returns the lines of the pool's limits.
+func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) []int {
 	fixed, axes := k.poolLines(pool)
 	for i := range options {
 		o := &options[i]
@@ -125,6 +130,7 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 		k.uses = append(k.uses, slices.Clip(uses))
 		o.uses = int32(len(k.uses) - 1)
 	}
+	return fixed
 }
 
 // ofOffering is the number of the list of what an option's offering takes of quotas. The lists of
@@ -171,7 +177,7 @@ func (k *supplyCompiler) reservation(catalog int, t *model.InstanceType, offerin
 	}
 	line, ok := k.reservations[id]
 	if !ok {
-		line = k.line(Line{model.ReasonReservation, "reservation " + id, -1, int64(of.Remaining)})
+		line = k.line(Line{Reason: model.ReasonReservation, Name: "reservation " + id, Axis: -1, Left: int64(of.Remaining)})
 		k.reservations[id] = line
 	}
 	return line
@@ -181,17 +187,23 @@ func (k *supplyCompiler) reservation(catalog int, t *model.InstanceType, offerin
 func (k *supplyCompiler) poolLines(pool *model.Pool) (lines, axes []int) {
 	for _, l := range pool.Limits {
 		name := fmt.Sprintf("limit %s of NodePool %s", k.dims.axisName(l.Axis), pool.Name)
-		lines = append(lines, k.line(Line{model.ReasonLimit, name, l.Axis, l.Value - pool.Usage.Get(l.Axis)}))
+		lines = append(lines, k.line(Line{
+			Reason: model.ReasonLimit, Name: name, Axis: l.Axis,
+			Left: l.Value - pool.Usage.Get(l.Axis), Returnable: pool.Returnable.Get(l.Axis),
+		}))
 		axes = append(axes, l.Axis)
 	}
 	if pool.NodeLimit >= 0 {
 		name := "limit nodes of NodePool " + pool.Name
-		lines = append(lines, k.line(Line{model.ReasonNodeLimit, name, -1, int64(pool.NodeLimit - pool.Nodes)}))
+		lines = append(lines, k.line(Line{
+			Reason: model.ReasonNodeLimit, Name: name, Axis: -1,
+			Left: int64(pool.NodeLimit - pool.Nodes), Returnable: int64(pool.ReturnableNodes),
+		}))
 		axes = append(axes, -1)
 	}
 	if pool.CostLimit != nil {
 		name := fmt.Sprintf("limit of %s of NodePool %s", *pool.CostLimit, pool.Name)
-		lines = append(lines, k.line(Line{model.ReasonCostLimit, name, Dollars, int64(*pool.CostLimit - pool.Cost)}))
+		lines = append(lines, k.line(Line{Reason: model.ReasonCostLimit, Name: name, Axis: Dollars, Left: int64(*pool.CostLimit - pool.Cost)}))
 		axes = append(axes, Dollars)
 	}
 	return lines, axes
@@ -207,7 +219,7 @@ func (k *supplyCompiler) line(l Line) int {
 // all lines and uses are known.
 func (k *supplyCompiler) finish(options []Option) Supply {
 	n := len(options)
-	s := Supply{Lines: k.lines, sold: bitset.New(n), within: map[model.Reason]bitset.Set{}, most: make([]int64, len(k.lines)), uses: k.uses}
+	s := Supply{Lines: k.lines, sold: bitset.New(n), within: map[model.Reason]bitset.Set{}, most: make([]int64, len(k.lines)), uses: k.uses, limits: k.limits}
 	for _, reason := range lineReasons {
 		s.within[reason] = bitset.Full(n)
 	}
@@ -221,7 +233,7 @@ func (k *supplyCompiler) finish(options []Option) Supply {
 		}
 		for _, u := range s.uses[options[i].uses] {
 			s.most[u.Line] = max(s.most[u.Line], u.Amount)
-			if line := &s.Lines[u.Line]; u.Amount > line.Left {
+			if line := &s.Lines[u.Line]; u.Amount > line.Left+line.Returnable {
 				s.within[line.Reason].Remove(i)
 			}
 		}
@@ -283,6 +295,30 @@ func (l *Ledger) Tight() bool {
 		}
 	}
 	return false
+}
+
+// Returns is what a node that holds so much of the limits of a NodePool, by index in
+// Problem.Pools, gives back of them when it is removed.
+func Returns(s *Space, pool int, held model.Resources) []Use {
+	var out []Use
+	for _, line := range s.Supply.limits[pool] {
+		amount := int64(1)
+		switch l := &s.Supply.Lines[line]; l.Reason {
+		case model.ReasonCostLimit:
+			continue // it is paid until it is gone
+		case model.ReasonLimit:
+			amount = held.Get(l.Axis)
+		}
+		out = append(out, Use{line, amount})
+	}
+	return out
+}
+
+// Return gives back n times what a node held of lines; a negative n takes it again.
+func (l *Ledger) Return(held []Use, n int) {
+	for _, u := range held {
+		l.left[u.Line] += u.Amount * int64(n)
+	}
 }
 
 // Take books n machines of the option; a negative n returns them.

@@ -103,6 +103,7 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	c.p.Nodes[n].State = model.NodeLeaving
 	if t.Policy >= 0 {
 		c.static(mv, t.Policy)
+		c.release(t)
 	}
 	if t.Policy < 0 || t.Disrupting || !t.Initialized {
 		c.report("candidate", "%s is not to be removed: policy %d, marked %v, initialized %v", name, t.Policy, t.Disrupting, t.Initialized)
@@ -127,6 +128,15 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	}
 	if !forced(mv) {
 		c.policy(mv, n)
+	}
+}
+
+// release: limits in resources and nodes do not count nodes that leave.
+func (c *moveChecker) release(t *model.NodeUsage) {
+	for i := range c.p.Pools {
+		if pool := &c.p.Pools[i]; pool.Name == c.f.Policies[t.Policy].Pool && t.Held != nil {
+			pool.Usage, pool.Nodes = pool.Usage.Sub(t.Held), pool.Nodes-1
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/bitset"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // Class is a class of pods: pending ones, or movable ones of all nodes.
@@ -98,6 +99,8 @@ type Node struct {
 	// Policy indexes Input.Policies, -1 for a node of no NodePool.
 	Policy int
 	Spot   bool
+	// Returns is what limits get back when the node is removed.
+	Returns []feasible.Use
 }
 
 // draw adds evictions to Draws.

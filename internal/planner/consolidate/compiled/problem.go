@@ -84,7 +84,8 @@ type Permitted struct {
 // problem shares with others.
 func Compile(f *model.DisruptionProblem, catalogs *feasible.Catalogs) *Problem {
 	p := &Problem{Input: f, FirstMovable: len(f.Problem.Classes), EvictionPrice: evictionPrice(&f.Terms)}
-	p.Planning = planningProblem(f)
+	pools := poolsOfPolicies(f)
+	p.Planning = planningProblem(f, pools)
 	p.Prepared = planner.Prepare(p.Planning, catalogs)
 	p.Space = p.Prepared.Space
 	p.findDims()
@@ -101,6 +102,9 @@ func Compile(f *model.DisruptionProblem, catalogs *feasible.Catalogs) *Problem {
 	now := p.Prepared.Topology.NewCounts(nil)
 	for n := range p.Planning.Nodes {
 		p.Nodes = append(p.Nodes, p.compileNode(n, now))
+		if n < len(f.Usages) && returns(&f.Usages[n], pools) {
+			p.Nodes[n].Returns = feasible.Returns(p.Space, pools[f.Usages[n].Policy], f.Usages[n].Held)
+		}
 	}
 	p.sumPools()
 	p.findSpotPools()
@@ -119,9 +123,10 @@ func evictionPrice(t *model.ConsolidationTerms) float64 {
 	return float64(t.EvictionPrice) / t.Payback.Hours()
 }
 
-// planningProblem adds the movable classes to the planning problem. Static pools buy
-// nothing: their number of nodes is decided elsewhere.
-func planningProblem(f *model.DisruptionProblem) *model.Problem {
+// planningProblem adds the movable classes to the planning problem, and to NodePools what their
+// nodes give back of the limits. Static pools buy nothing: their number of nodes is decided
+// elsewhere.
+func planningProblem(f *model.DisruptionProblem, pools []int) *model.Problem {
 	p := *f.Problem
 	p.Classes = slices.Clone(p.Classes)
 	for i := range f.Movable {
@@ -135,6 +140,12 @@ func planningProblem(f *model.DisruptionProblem) *model.Problem {
 	for i := range p.Pools {
 		if static[p.Pools[i].Name] {
 			p.Pools[i].NodeLimit = 0
+		}
+	}
+	for i := range f.Usages {
+		if returns(&f.Usages[i], pools) {
+			pool := &p.Pools[pools[f.Usages[i].Policy]]
+			pool.Returnable, pool.ReturnableNodes = pool.Returnable.Add(f.Usages[i].Held), pool.ReturnableNodes+1
 		}
 	}
 	return &p
@@ -322,6 +333,29 @@ func (p *Problem) compileNode(n int, now *topology.Counts) Node {
 		out.EvictionCost = p.EvictionPrice*out.EvictionUnits + float64(usage.ExpectedSaving)
 	}
 	return out
+}
+
+// poolsOfPolicies is, by index in Policies, the index of the NodePool in Pools; -1 where nothing is
+// bought for its nodes.
+func poolsOfPolicies(f *model.DisruptionProblem) []int {
+	index := make(map[string]int, len(f.Problem.Pools))
+	for i := range f.Problem.Pools {
+		index[f.Problem.Pools[i].Name] = i
+	}
+	out := make([]int, len(f.Policies))
+	for i := range f.Policies {
+		at, known := index[f.Policies[i].Pool]
+		if out[i] = at; !known || f.Policies[i].Static {
+			out[i] = -1
+		}
+	}
+	return out
+}
+
+// returns reports whether limits get something back when a node is removed; pools are those of its
+// policies.
+func returns(usage *model.NodeUsage, pools []int) bool {
+	return usage.Held != nil && usage.Policy >= 0 && pools[usage.Policy] >= 0
 }
 
 // levelNow is the first level of a class at which a pod of it may be where it is, on a node

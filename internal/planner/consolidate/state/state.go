@@ -23,8 +23,9 @@ type State struct {
 	Eligible *eligibility.Table
 	// Counts has the pods by topology domain.
 	Counts *topology.Counts
-	// Ledger has what is left of limits and quotas. New nodes take of it, removed
-	// nodes that exist give nothing back before they are gone.
+	// Ledger has what is left of limits and quotas. New nodes take of it. Removed nodes that
+	// exist give back what they hold of limits in resources and nodes, which do not count
+	// nodes that leave; of quotas and limits in dollars nothing before they are gone.
 	Ledger   *feasible.Ledger
 	Bins     *Bins
 	Unplaced Unplaced
@@ -160,6 +161,7 @@ func (s *State) account(i int32, sign int32) {
 	node := &s.Problem.Nodes[i]
 	s.price -= model.Money(sign) * node.Price
 	s.evictionCost += float64(sign) * node.EvictionCost
+	s.Ledger.Return(node.Returns, int(sign))
 	s.Budgets.Count(i, sign)
 }
 
