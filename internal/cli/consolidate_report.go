@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"time"
@@ -54,6 +55,27 @@ type reportMove struct {
 	DisruptionCost float64          `json:"disruptionCost"`
 	// FromTemplate moves replace a node of a static pool.
 	FromTemplate bool `json:"fromTemplate,omitempty"`
+}
+
+// forcedOut is how many of the evicted pods no place is planned for: nothing may evict them before the
+// terminationGracePeriod of their node ends.
+func (mv *reportMove) forcedOut() int {
+	if mv.FromTemplate {
+		return 0
+	}
+	pods := mv.Evictions
+	for i := range mv.Placements {
+		pods -= len(mv.Placements[i].Pods)
+	}
+	for i := range mv.Add {
+		pods -= len(mv.Add[i].Pods)
+	}
+	return pods
+}
+
+// notBefore says of such pods what they wait for.
+func notBefore(pods int) string {
+	return fmt.Sprintf("nothing is bought for %s which cannot be evicted before terminationGracePeriod ends", plural(pods, "pod"))
 }
 
 type reportStay struct {

@@ -155,6 +155,9 @@ func (t *movesTable) evictions() {
 		for j := range mv.Add {
 			fmt.Fprintf(&t.out, "    to the new %s: %s\n", mv.Add[j].InstanceType, owned.owned(mv.Add[j].Pods))
 		}
+		if pods := mv.forcedOut(); pods > 0 {
+			fmt.Fprintf(&t.out, "    %s\n", notBefore(pods))
+		}
 	}
 }
 

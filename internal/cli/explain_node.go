@@ -141,6 +141,9 @@ func (t *toldNode) goes(at int) {
 	for i := range mv.Add {
 		t.story.say("to the new %s: %s", mv.Add[i].InstanceType, owned.owned(mv.Add[i].Pods))
 	}
+	if pods := mv.forcedOut(); pods > 0 {
+		t.story.say("%s", notBefore(pods))
+	}
 }
 
 // bought counts machines by size: "2 x Standard_D2s_v5 and 1 x Standard_D4s_v5".

@@ -284,7 +284,7 @@ func remainingShare(bought Amounts, n *stateNode) float64 {
 }
 
 // addMovable lists the movable pods of a node by class. Pods that must not be
-// evicted are movable too: a drain that ends by force moves them.
+// evicted are movable too: a drain that ends by force is their end, and a repair moves them.
 func (w *usageWriter) addMovable(u *model.NodeUsage, n *stateNode) {
 	byClass := map[int][]int{}
 	for _, p := range n.pods {

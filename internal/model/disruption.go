@@ -103,7 +103,8 @@ type NodeUsage struct {
 	Held Resources
 	// GracePeriod says that a drain of the node ends by force, because
 	// terminationGracePeriod is set or its repair allows only so much time. A drifted or
-	// unhealthy node is then replaced in spite of pods that must not be evicted.
+	// unhealthy node then goes in spite of pods that must not be evicted. Of one that has
+	// drifted or expires, these get no place before that.
 	GracePeriod bool
 }
 

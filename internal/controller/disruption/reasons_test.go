@@ -89,6 +89,45 @@ func TestExpiringNodeIsReplacedBeforeExpiry(t *testing.T) {
 	w.wantQuiet()
 }
 
+// A pod that nothing evicts keeps a node with a terminationGracePeriod for that long. A machine that
+// was bought for it at once would be empty until then.
+func TestNothingIsBoughtForPodsThatStayUntilForcedOut(t *testing.T) {
+	bounded := func(m []client.Object) []client.Object {
+		claim := m[0].(*karpv1.NodeClaim)
+		claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 90 * time.Second}
+		return m
+	}
+	expired := func() []client.Object {
+		m := machine("m", "D4")
+		claim := m[0].(*karpv1.NodeClaim) // the clock of the test is an hour ahead
+		claim.Spec.ExpireAfter, claim.CreationTimestamp = karpv1.MustParseNillableDuration("1h"), metav1.NewTime(time.Now().Add(-time.Minute))
+		return m
+	}
+	old := func() []client.Object { return drifted("m", "D4") }
+	for name, m := range map[string]func() []client.Object{"drifted": old, "expired": expired} {
+		for others, want := range map[int]int{0: 0, 1: 1} {
+			held := running(1, "held", "1700m", "m")
+			held[0].SetAnnotations(map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"})
+			w := newWorld(t, all(bounded(m()), held, running(others, "web", "1700m", "m"))...)
+			for range 4 {
+				w.pass()
+				w.cloud()
+			}
+			bought := 0
+			for _, c := range w.claims() {
+				if c.Name != "m" {
+					bought++
+				} else if c.DeletionTimestamp.IsZero() {
+					t.Errorf("%s, %d pods beside the one that stays: NodeClaim m is not deleted", name, others)
+				}
+			}
+			if bought != want {
+				t.Errorf("%s, %d pods beside the one that stays: %d machines are bought, want %d", name, others, bought, want)
+			}
+		}
+	}
+}
+
 func static(np *karpv1.NodePool) {
 	np.Spec.Replicas = ptr.To(int64(2))
 	np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{

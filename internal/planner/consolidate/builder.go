@@ -189,7 +189,7 @@ func (b *builder) describe(start int, reason model.DisruptionReason, nodes []int
 		out.Saving += node.Price
 		out.Evictions += node.Evictions
 		out.DisruptionCost += node.EvictionUnits
-		for _, cp := range b.p.Input.Usages[n].Pods {
+		for _, cp := range node.Moving {
 			class := int32(b.p.FirstMovable + cp.Class)
 			pods[class] = append(pods[class], cp.Pods...)
 		}

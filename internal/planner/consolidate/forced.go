@@ -281,7 +281,8 @@ func goesFirst(st *state.State, n int32, reason model.DisruptionReason) bool {
 	return count != nil && count.GoesFirst(reason)
 }
 
-// replace removes one node, wherever its pods have to go. A node of a static pool is
+// replace removes one node, wherever its pods have to go. For those that stay until its grace
+// period ends no place is sought. A node of a static pool is
 // replaced from the pool's template, and its pods are not placed. A node that has not
 // expired yet stays when its pods need no new node, which takes time.
 func (f forcing) replace(n int32, reason model.DisruptionReason) {
@@ -301,7 +302,11 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 	placed := b.eval.Placer.PlaceAll()
 	if placed && reason == model.DisruptExpired && !b.st.Eligible.Rules.Expired(int(n)) {
 		b.st.Undo(start)
-		b.refuse(nodes, f.later(n, "its pods need no new node"))
+		which := "its pods"
+		if b.p.Nodes[n].Staying > 0 {
+			which = "those of its pods that can be evicted then"
+		}
+		b.refuse(nodes, f.later(n, which+" need no new node"))
 		return
 	}
 	if !placed && !b.eval.Buyer.Buy(state.AnyPrice) && !f.release() {

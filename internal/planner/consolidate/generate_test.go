@@ -334,6 +334,9 @@ func (d *dice) node(f *model.DisruptionProblem, n int) {
 	for range d.upTo(4) {
 		d.tenant(f, &node, &t)
 	}
+	if len(t.DoNotDisruptPods) > 0 && len(t.Pods) > 0 {
+		t.DoNotDisruptPods[0].Pod = f.Movable[t.Pods[0].Class].Pods[t.Pods[0].Pods[0]]
+	}
 	if policy >= 0 && f.Policies[policy].Count != nil {
 		f.Policies[policy].Count.Nodes++
 		if !t.Disrupting {

@@ -42,7 +42,7 @@ func recheckIn(f *model.DisruptionProblem, in Intent, from int) []Objection {
 	for _, name := range in.Nodes {
 		own[name] = true
 	}
-	p := compiled.Compile(withoutCommand(f, own, len(in.Replacements) > 0), nil)
+	p := compiled.Compile(withoutCommand(f, &in, own), nil)
 	p = p.WithOptions(unlisted(p, in.Replacements))
 	st := state.New(p, eligibility.New(p))
 	reservePending(st, own)
@@ -58,9 +58,9 @@ func recheckIn(f *model.DisruptionProblem, in Intent, from int) []Objection {
 }
 
 // withoutCommand is the problem as if the command's own nodes, by name, were not
-// disrupting, and as if pods had come and gone long ago: on the other nodes, and with
-// quiet on its own too.
-func withoutCommand(f *model.DisruptionProblem, own map[string]bool, quiet bool) *model.DisruptionProblem {
+// disrupting and went for its reason alone, and as if pods had come and gone long ago: on
+// the other nodes, and, when replacements were asked for, on its own too.
+func withoutCommand(f *model.DisruptionProblem, in *Intent, own map[string]bool) *model.DisruptionProblem {
 	fresh, p := *f, *f.Problem
 	fresh.Problem = &p
 	p.Nodes = slices.Clone(p.Nodes)
@@ -71,17 +71,30 @@ func withoutCommand(f *model.DisruptionProblem, own map[string]bool, quiet bool)
 		fresh.Policies[i].Count = nil
 	}
 	for n := range p.Nodes {
-		if quiet || !own[p.Nodes[n].Name] {
+		if len(in.Replacements) > 0 || !own[p.Nodes[n].Name] {
 			fresh.Usages[n].InitializedAt, fresh.Usages[n].LastPodEvent = time.Time{}, time.Time{}
 		}
 		if own[p.Nodes[n].Name] {
 			fresh.Usages[n].Disrupting = false
+			goFor(in.Reason, &fresh.Usages[n])
 			if p.Nodes[n].State == model.NodeLeaving {
 				p.Nodes[n].State = model.NodeReady
 			}
 		}
 	}
 	return &fresh
+}
+
+// goFor leaves out for which other reasons a node would go by now: it depends on the reason which of
+// its pods move, and those were planned for that of the command.
+func goFor(reason model.DisruptionReason, usage *model.NodeUsage) {
+	switch reason {
+	case model.DisruptDrifted:
+		usage.Unhealthy, usage.ExpiresAt = "", time.Time{}
+	case model.DisruptExpired:
+		usage.Unhealthy = ""
+	default: // pods stay on nodes which drift or expire alone
+	}
 }
 
 // unlisted are the options (of Space) of replacements to be bought that are available
@@ -315,7 +328,7 @@ func (r *recheck) planned() []state.Assignment {
 	}
 	var out []state.Assignment
 	for _, n := range r.nodes {
-		for _, cp := range r.p.Input.Usages[n].Pods {
+		for _, cp := range r.p.Nodes[n].Moving {
 			class := r.p.FirstMovable + cp.Class
 			for _, at := range cp.Pods {
 				home, known := r.named[r.in.Homes[r.p.Input.Movable[cp.Class].Pods[at]]]

@@ -139,6 +139,37 @@ func TestRecheckDrainingAsksForPlacesAlone(t *testing.T) {
 	}
 }
 
+// Which pods of a node stay until its grace period ends was decided for the reason of the command,
+// whatever else comes true of the node meanwhile.
+func TestRecheckAsksForNoPlaceOfPodsThatStay(t *testing.T) {
+	for name, happens := range map[string]func(*model.NodeUsage){
+		"nothing else": func(*model.NodeUsage) {},
+		"it expires":   func(u *model.NodeUsage) { u.ExpiresAt = now.Add(5 * time.Minute) },
+		"it falls ill": func(u *model.NodeUsage) { u.Unhealthy, u.UnhealthySince = "NodeHealthy=False", now },
+	} {
+		s := readFleet(t, `
+type tiny cpu=1 memory=4 price=0.1
+type small cpu=4 memory=16 price=0.3
+pool general
+pods web cpu=3 memory=1
+pods job cpu=1 memory=1
+node a general small drift=NodePoolDrifted holds=web-0:2m grace : web x1 job x1
+`)
+		in := decided(t, s)
+		if len(in.Replacements) != 1 || in.Replacements[0].InstanceType != "tiny" {
+			t.Fatalf("the replacements are %+v, want one for the job alone", in.Replacements)
+		}
+		happens(s.tenancy("a"))
+		if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+			t.Errorf("%s: objections %v", name, found)
+		}
+		s.tenancy("a").DoNotDisruptPods = nil
+		if got := reasons(consolidate.Recheck(s.fleet, in)); len(got) != 1 {
+			t.Errorf("%s: objections %v, want one to a pod which could be evicted by now and has no place", name, got)
+		}
+	}
+}
+
 // Five and three fit beside four and three in one way alone, which filling the
 // tightest node first does not find.
 func TestRecheckTriesPlannedPlacesFirst(t *testing.T) {

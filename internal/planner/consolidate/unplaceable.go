@@ -26,8 +26,8 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 		}
 		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s %s on no other node and on no machine that can be bought",
 			compiled.Plural(int(count), "pod"), p.Owner(class), name, compiled.Fit(int(count)))
-		for _, cp := range p.Input.Usages[n].Pods {
-			if p.FirstMovable+cp.Class == int(class) && len(cp.Pods) > 0 {
+		for _, cp := range p.Nodes[n].Moving {
+			if p.FirstMovable+cp.Class == int(class) {
 				why.Pod = p.Input.Movable[cp.Class].Pods[cp.Pods[0]]
 			}
 		}

@@ -379,13 +379,32 @@ func (c *moveChecker) balanced(mv *model.Command, price, saving model.Money) {
 	}
 }
 
-// evicted: all pods of the move's nodes have a place, by Check.
+// staying says which pods of a node, by movable class and index, get no place: those which nothing
+// may evict when it goes, because it has drifted or expires, before its grace period has ended.
+func (c *moveChecker) staying(mv *model.Command, n int) func(class, pod int) bool {
+	t, at := &c.f.Usages[n], c.f.Now
+	if mv.Reason == model.DisruptExpired && t.ExpiresAt.After(at) {
+		at = t.ExpiresAt
+	}
+	bounded := t.GracePeriod && (mv.Reason == model.DisruptDrifted || mv.Reason == model.DisruptExpired)
+	return func(class, pod int) bool {
+		budgets, ref := c.f.Movable[class].Budgets, c.f.Movable[class].Pods[pod]
+		held := slices.ContainsFunc(t.DoNotDisruptPods, func(h model.DoNotDisruptPod) bool {
+			return h.Pod == ref && h.Why == "" && (h.Until.IsZero() || h.Until.After(at))
+		})
+		return bounded && (held || len(budgets) > 1 || len(budgets) == 1 && c.f.Budgets[budgets[0]].Blocking)
+	}
+}
+
+// evicted: all pods of the move's nodes have a place, by Check, but those that stay until the
+// grace period of their node has ended.
 func (c *moveChecker) evicted(mv *model.Command) {
 	p := c.p
 	p.Classes = nil
 	number := map[[2]int]int{} // movable class and pod -> index in its class of p
 	class := map[int]int{}
 	for _, n := range mv.Nodes {
+		stays := c.staying(mv, n)
 		for _, cp := range c.f.Usages[n].Pods {
 			at, ok := class[cp.Class]
 			if !ok {
@@ -396,6 +415,9 @@ func (c *moveChecker) evicted(mv *model.Command) {
 				p.Classes = append(p.Classes, pc)
 			}
 			for _, pod := range cp.Pods {
+				if stays(cp.Class, pod) {
+					continue
+				}
 				number[[2]int{cp.Class, pod}] = len(p.Classes[at].Pods)
 				p.Classes[at].Pods = append(p.Classes[at].Pods, c.f.Movable[cp.Class].Pods[pod])
 			}

@@ -83,10 +83,12 @@ type Draw struct {
 type Node struct {
 	// Price is Money per hour.
 	Price model.Money
-	// Pods are the movable pods on it, in the order of NodeUsage.Pods. Evictions
-	// counts them.
-	Pods      []PodGroup
-	Evictions int
+	// Pods are those of its movable pods that move when it goes, and Moving says which they are, in
+	// the same order, that of NodeUsage.Pods. Evictions counts all movable ones, Staying those that
+	// stay until the grace period of the node has ended, and move nowhere.
+	Pods               []PodGroup
+	Moving             []model.ClassPods
+	Evictions, Staying int
 	// Draws are what a drain of the node takes of PodDisruptionBudgets, each once: with its
 	// movable pods and those of DaemonSets.
 	Draws []Draw

@@ -316,13 +316,18 @@ func (p *Problem) compileNode(n int, now *topology.Counts) Node {
 	}
 	usage := &p.Input.Usages[n]
 	out.Policy = usage.Policy
+	staying := p.stayingOn(usage)
 	for _, cp := range usage.Pods {
 		if len(cp.Pods) == 0 {
 			continue
 		}
-		class := p.FirstMovable + cp.Class
-		out.Pods = append(out.Pods, PodGroup{int32(class), int32(len(cp.Pods)), p.levelNow(class, n, now)})
+		class, moving := p.FirstMovable+cp.Class, staying.without(cp)
+		if len(moving.Pods) > 0 {
+			out.Pods = append(out.Pods, PodGroup{int32(class), int32(len(moving.Pods)), p.levelNow(class, n, now)})
+			out.Moving = append(out.Moving, moving)
+		}
 		out.Evictions += len(cp.Pods)
+		out.Staying += len(cp.Pods) - len(moving.Pods)
 		out.EvictionUnits += float64(len(cp.Pods)) * p.Classes[class].EvictionUnits
 		out.draw(p.Input.Movable[cp.Class].Budgets, len(cp.Pods))
 	}

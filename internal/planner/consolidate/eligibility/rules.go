@@ -232,8 +232,7 @@ func (r Rules) Undrainable(n int, at time.Time) *model.KeptNode {
 		for _, i := range cp.Pods {
 			movable[m.Pods[i]] = true
 		}
-		never := len(m.Budgets) > 1 || len(m.Budgets) == 1 && r.p.Input.Budgets[m.Budgets[0]].Blocking
-		if never && len(cp.Pods) > 0 {
+		if len(cp.Pods) > 0 && r.p.NeverEvicted(cp.Class) {
 			return r.budgets(n, m.Pods[cp.Pods[0]], m.Budgets)
 		}
 	}
