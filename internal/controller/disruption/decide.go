@@ -74,7 +74,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 		at: d.clock.Now(), took: took, revision: revision, found: len(planned.Commands) > 0,
 		due: earliest(planned.Kept, input.Disruption.Usages, started),
 	})
-	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(planned), took)
+	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(input.Disruption, planned), took)
 	d.reporter.reportKept(ctx, input, planned)
 	d.reporter.reportPools(input.Disruption, pools)
 	d.reporter.reportScores(ctx, input.Disruption, planned.Scores, pools)

@@ -63,11 +63,33 @@ func kindOf(reason model.Reason) kind {
 	return silent
 }
 
+// kindOn is the kind of what keeps a node. One that is unhealthy, has expired or has drifted would go
+// whatever that costs, so that whatever keeps it blocks it, limits and quotas, too. What ends by itself,
+// since others go first or machines for its pods are on their way, is no news; nor is what its
+// NodePool tells of itself.
+func kindOn(kept *model.KeptNode, usage *model.NodeUsage, now time.Time) kind {
+	k := kindOf(kept.Reason)
+	expired := !usage.ExpiresAt.IsZero() && !usage.ExpiresAt.After(now)
+	if usage.Unhealthy == "" && usage.Drift == "" && !expired {
+		return k
+	}
+	switch kept.Reason {
+	case model.ReasonBeingDisrupted, model.ReasonExpiresLater, model.ReasonPoolBudget, model.ReasonFrozen:
+		return silent
+	case model.ReasonNotInitialized:
+		if !kept.Until.IsZero() { // for so long it waits for machines
+			return silent
+		}
+	default: // all others hold it
+	}
+	return blocked
+}
+
 // countUnconsolidatable counts the nodes that may go but are worth keeping.
-func countUnconsolidatable(planned *model.Commands) int {
+func countUnconsolidatable(p *model.DisruptionProblem, planned *model.Commands) int {
 	n := 0
 	for i := range planned.Kept {
-		if kindOf(planned.Kept[i].Reason) == unconsolidatable {
+		if kept := &planned.Kept[i]; kindOn(kept, &p.Usages[kept.Node], p.Now) == unconsolidatable {
 			n++
 		}
 	}
@@ -86,11 +108,7 @@ func (r *reporter) reportKept(ctx context.Context, input *fleet.DisruptionInput,
 			reported[node.Name] = before
 			continue
 		}
-		k := kindOf(st.Reason)
-		if k == unconsolidatable && input.Disruption.Usages[st.Node].Unhealthy != "" {
-			k = blocked // it would go whatever that costs
-		}
-		if k != silent && sent < reportAtOnce {
+		if k := kindOn(st, &input.Disruption.Usages[st.Node], now); k != silent && sent < reportAtOnce {
 			r.publish(ctx, k, node, st.Reason, st.Message)
 			reported[node.Name] = report{st.Reason, now}
 			sent++

@@ -3,12 +3,15 @@ package disruption
 import (
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // count is how many events have a part.
@@ -87,5 +90,52 @@ func TestBalancedApprovalIsTold(t *testing.T) {
 	w.pass()
 	if !w.recorder.has("ConsolidationApproved general: score ") || !w.recorder.has(">= threshold 0.50 (k: 2") {
 		t.Errorf("the NodePool is not told: %q", w.recorder.lines)
+	}
+}
+
+// A node that would go whatever that costs is told of all that keeps it, but for what ends by itself or
+// its NodePool tells.
+func TestNodeThatHasToGoIsToldWhatBlocksIt(t *testing.T) {
+	for _, r := range []struct {
+		reason            model.Reason
+		until             time.Time
+		sound, hasToLeave string
+	}{
+		{reason: model.ReasonLimit, hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonCostLimit, hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonQuota, hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonStaticPool, hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonNominated, hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonNoPlace, sound: "Unconsolidatable", hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonPodHeld, sound: "DisruptionBlocked", hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonNotInitialized, sound: "DisruptionBlocked", hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonNotInitialized, until: time.Now().Add(2 * time.Hour), sound: "DisruptionBlocked"}, // machines are on their way
+		{reason: model.ReasonBeingDisrupted},
+		{reason: model.ReasonPoolBudget},
+		{reason: model.ReasonFrozen},
+	} {
+		expired := machine("a", "D2")
+		claim := expired[0].(*karpv1.NodeClaim) // the clock of the test is an hour ahead
+		claim.Spec.ExpireAfter, claim.CreationTimestamp = karpv1.MustParseNillableDuration("30m"), metav1.Now()
+		for state, objects := range map[string][]client.Object{
+			"sound": machine("a", "D2"), "drifted": drifted("a", "D2"), "expired": expired,
+		} {
+			w := newWorld(t, all(objects)...)
+			w.loop.decider.plan = func(*model.DisruptionProblem) *model.Commands {
+				return &model.Commands{Kept: []model.KeptNode{{Reason: r.reason, Message: "this is why", Until: r.until}}}
+			}
+			w.pass()
+			want := r.hasToLeave
+			if state == "sound" {
+				want = r.sound
+			}
+			told := w.recorder.has(want + " node-a: this is why")
+			if want == "" {
+				told = !w.recorder.has("this is why")
+			}
+			if !told {
+				t.Errorf("%s, a node that is %s: want %q, told was %q", r.reason, state, want, w.recorder.lines)
+			}
+		}
 	}
 }

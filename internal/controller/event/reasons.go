@@ -89,8 +89,8 @@ func ofNodes() []Reason {
 	both := []string{node, claim}
 	return []Reason{
 		{events.DisruptionBlocked, []string{node, claim, pool}, usual,
-			"why the node may not be removed or repaired now, or that a command for it was rolled back; of a NodePool, that its budgets allow " +
-				"no disruption for a reason",
+			"why the node may not be removed now, or not be replaced although it has drifted, expired or is unhealthy; or that a command " +
+				"for it was rolled back; of a NodePool, that its budgets allow no disruption for a reason",
 			"Nothing, unless the node is to go: `nap explain node` says what helps."},
 		{events.NodeRepairBlocked, []string{node}, alarm, "the node is unhealthy and stays, since too many of its NodePool are",
 			"Look for what they have in common."},
