@@ -228,8 +228,11 @@ type LeavingNode struct {
 	Since metav1.Time `json:"since"`
 	// BlockedBy is what the node waits for that does not end by itself, or takes longer than is
 	// usual: a pod, a PodDisruptionBudget or volumes. It is empty while nothing is known to be
-	// in the way.
+	// in the way for so long.
 	BlockedBy string `json:"blockedBy,omitempty"`
+	// WaitsFor is what its drain waits for that ends by itself, as a rule: a terminating pod, or
+	// a PodDisruptionBudget that allows no eviction now. It is empty where BlockedBy is not.
+	WaitsFor string `json:"waitsFor,omitempty"`
 	// Move is the id of the Move that removes it, empty where none does.
 	Move string `json:"move,omitempty"`
 }

@@ -88,8 +88,9 @@ type toldNode struct {
 	report *movesReport
 	node   int
 	story  *story
-	// evicting are the pods that the drain of a node which leaves has still to evict.
-	evicting []model.PodRef
+	// evicting are the pods that the drain of a node which leaves has still to evict, ending those
+	// whose end it waits for.
+	evicting, ending []model.PodRef
 }
 
 // tell writes the story, and reports whether the node goes.
@@ -216,13 +217,16 @@ func (t *toldNode) leaves(n *model.Node) bool {
 	l := &leaving[at]
 	since := fmt.Sprintf("its deletion was asked for at %s, %s ago; it is billed until its machine is gone",
 		l.Since.UTC().Format(time.RFC3339), model.FormatDuration(max(0, now.Sub(l.Since)).Truncate(time.Second)))
-	t.evicting = l.Evicting
+	t.evicting, t.ending = l.Evicting, l.Ending
 	if l.Blocks == "" {
 		t.story.Verdict = n.Name + " leaves: " + fleet.NothingInTheWay + "."
 		if l.Waits != "" {
 			t.story.Verdict = fmt.Sprintf("%s leaves: %s, which may pass.", n.Name, l.Waits)
 		}
 		t.story.Fix = "Nothing: its pods get other places."
+		if len(l.Evicting) == 0 && len(l.Ending) > 0 {
+			t.story.Fix = "Nothing: it goes when its pods have ended."
+		}
 		t.story.say("%s", since)
 		return true
 	}
@@ -238,11 +242,32 @@ func leavingCommand(l *fleet.LeavingNode) string {
 	switch {
 	case l.Detaching:
 		return "kubectl get volumeattachments"
+	case l.Overdue:
+		return fmt.Sprintf("kubectl get pod %s -n %s -o jsonpath='{.metadata.finalizers}'", l.Pod.Name, l.Pod.Namespace)
 	case l.ByBudget:
 		return "kubectl get pdb -n " + l.Pod.Namespace
 	default:
 		return fmt.Sprintf("kubectl annotate pod %s -n %s karpenter.sh/do-not-disrupt-", l.Pod.Name, l.Pod.Namespace)
 	}
+}
+
+// drains says which pods the drain of a node that leaves waits for, and reports whether there are any.
+// Those to evict count as pods that need another place, and not on this node.
+func (t *toldNode) drains() bool {
+	owned := &planTable{planReport: &planReport{owners: t.report.owners}, style: tableStyle{wide: true}}
+	for _, of := range []struct {
+		pods []model.PodRef
+		say  string
+	}{{t.evicting, "it has still to evict %s: %s"}, {t.ending, "it waits for %s to end: %s"}} {
+		names := make([]string, len(of.pods))
+		for i, ref := range of.pods {
+			names[i] = ref.String()
+		}
+		if len(names) > 0 {
+			t.story.say(of.say, plural(len(names), "pod"), owned.owned(names))
+		}
+	}
+	return len(t.evicting)+len(t.ending) > 0
 }
 
 // describe says what the node is and what lives there.
@@ -281,13 +306,7 @@ func (t *toldNode) describe() {
 		}
 		t.story.say("%s: %s", line, driftText(u.Drift))
 	}
-	if len(t.evicting) > 0 { // they count as pods that need another place, and not on this node
-		names := make([]string, len(t.evicting))
-		for i, ref := range t.evicting {
-			names[i] = ref.String()
-		}
-		owned := &planTable{planReport: &planReport{owners: t.report.owners}, style: tableStyle{wide: true}}
-		t.story.say("it has still to evict %s: %s", plural(len(names), "pod"), owned.owned(names))
+	if t.drains() {
 		return
 	}
 	t.story.say("its pods take %s of %s cpu and %s of %s memory",

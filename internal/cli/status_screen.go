@@ -268,19 +268,24 @@ func (t *statusScreen) moves() {
 }
 
 // leaving says which nodes are on their way out, and what blocks the oldest of those that are
-// blocked.
+// blocked, or else what the oldest of those waits for of which that is known.
 func (t *statusScreen) leaving() {
 	leaving := t.Status.Leaving
 	if len(leaving) == 0 {
 		return
 	}
-	told := &leaving[max(0, slices.IndexFunc(leaving, func(n v1alpha1.LeavingNode) bool { return n.BlockedBy != "" }))]
+	at := slices.IndexFunc(leaving, func(n v1alpha1.LeavingNode) bool { return n.BlockedBy != "" })
+	if at < 0 {
+		at = max(0, slices.IndexFunc(leaving, func(n v1alpha1.LeavingNode) bool { return n.WaitsFor != "" }))
+	}
+	told := &leaving[at]
 	name := cmp.Or(told.Node, told.NodeClaim)
 	t.add("LEAVING  %s, the oldest for %s", plural(len(leaving), "node"), t.ago(leaving[0].Since.Time))
-	if told.BlockedBy == "" {
+	why := cmp.Or(told.BlockedBy, told.WaitsFor)
+	if why == "" {
 		return
 	}
-	t.add("         %s: %s", name, told.BlockedBy)
+	t.add("         %s: %s", name, why)
 	t.add("         -> %s", t.offered("nap explain node "+name))
 }
 

@@ -20,6 +20,12 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 		Ref: model.PodRef{Namespace: "shop", Name: "agent"}, Node: "a", KeepUntil: Forever, Daemon: true, Labels: &Labels{},
 		Spec: &PodSpec{PodRules: model.PodRules{Tolerations: []model.Toleration{{Exists: true}}}},
 	}
+	ends := func(name string, in time.Duration) *Pod {
+		return &Pod{
+			Ref: model.PodRef{Namespace: "shop", Name: name}, Node: "a", KeepUntil: Forever, Labels: &Labels{}, Spec: &PodSpec{},
+			Terminating: true, Leaving: &Leaving{GoneBy: now.Add(in)},
+		}
+	}
 	for name, tt := range map[string]struct {
 		claim Claim
 		since time.Duration // an hour unless given
@@ -49,6 +55,15 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 		"pod that the drain ignores before one that it waits for": {
 			pods: []*Pod{ignored}, keep: Forever, want: "pod shop/web must not be disrupted",
 		},
+		"pod past its time": {
+			pods: []*Pod{ends("db", -overdue-time.Second), ends("agent", -stuckAfter)},
+			want: "pod shop/db had until 2026-11-25T07:59:54Z to end and is still there: its finalizers or the kubelet hold it",
+		},
+		"pod past its time, and one that takes longer": {pods: []*Pod{ends("db", -time.Minute), ends("queue", time.Hour)}, want: ""},
+		"annotated pod beside one that ends": {
+			pods: []*Pod{ends("db", time.Hour)}, keep: Forever,
+			want: "pod shop/web must not be disrupted",
+		},
 		"drain that ends by time": {claim: Claim{GracePeriod: true}, keep: Forever, want: "its terminationGracePeriod ends that by force"},
 	} {
 		store := NewStore()
@@ -70,9 +85,50 @@ func TestLeavingNodesSayWhatBlocksThem(t *testing.T) {
 			(got[0].Blocks == "") != (got[0].Fix == "") {
 			t.Errorf("%s: %+v, want one that is blocked by %q", name, got, tt.want)
 		}
-		passes := name == "budget without room for a moment"
+		passes := name == "budget without room for a moment" || strings.HasSuffix(name, "takes longer")
 		if (got[0].Waits != "") != passes || passes && (len(got[0].Evicting) != 1 || got[0].Evicting[0] != ref) {
 			t.Errorf("%s: it waits for %q with %v to evict", name, got[0].Waits, got[0].Evicting)
+		}
+	}
+}
+
+// TestLeavingNodesNamePodsThatAreTerminating: a drain waits for them until a minute after their time.
+func TestLeavingNodesNamePodsThatAreTerminating(t *testing.T) {
+	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	const waits = "it waits for pod shop/db, which is terminating and has until "
+	for name, tt := range map[string]struct {
+		change        func(*Pod)
+		in            time.Duration
+		waits, blocks string
+	}{
+		"time left":                {in: time.Hour, waits: waits + "2026-11-25T09:00:00Z to end"},
+		"listed a moment longer":   {in: -overdue, waits: waits + "2026-11-25T07:59:55Z to end"},
+		"time over":                {in: -overdue - time.Second, blocks: "pod shop/db had until 2026-11-25T07:59:54Z to end"},
+		"last moment":              {in: -stuckAfter, blocks: "pod shop/db had until 2026-11-25T07:59:00Z to end"},
+		"stuck":                    {in: -stuckAfter - time.Second},
+		"it has ended":             {in: time.Hour, change: func(p *Pod) { p.Terminal = true }},
+		"it belongs to its node":   {in: time.Hour, change: func(p *Pod) { p.Static = true }},
+		"it tolerates the taint":   {in: time.Hour, change: func(p *Pod) { p.Spec.Tolerations = []model.Toleration{{Exists: true}} }},
+		"it runs on another node":  {in: time.Hour, change: func(p *Pod) { p.Node = "b" }},
+		"it must not be disrupted": {in: time.Hour, change: func(p *Pod) { p.KeepUntil = Forever }, waits: waits},
+	} {
+		pod := &Pod{
+			Ref: model.PodRef{Namespace: "shop", Name: "db"}, Node: "a", Labels: &Labels{}, Spec: &PodSpec{},
+			Terminating: true, Leaving: &Leaving{GoneBy: now.Add(tt.in)},
+		}
+		if tt.change != nil {
+			tt.change(pod)
+		}
+		store := NewStore()
+		store.Put(&Claim{Name: "general-a", NodeName: "a", Leaving: true, LeavingSince: now.Add(-time.Minute), GracePeriod: true})
+		store.Put(&Node{Name: "a"})
+		store.Put(pod)
+		n := store.Snapshot().LeavingNodes(now)[0]
+		holds := tt.waits != "" || tt.blocks != ""
+		if !strings.HasPrefix(n.Waits, tt.waits) || !strings.HasPrefix(n.Blocks, tt.blocks) || (n.Waits != "") != (tt.waits != "") ||
+			(n.Blocks != "") != (tt.blocks != "") || n.Overdue != (tt.blocks != "") ||
+			strings.Contains(n.Blocks, "by force") || (len(n.Ending) == 1) != holds || len(n.Evicting) > 0 {
+			t.Errorf("%s: %+v, want that it waits for %q or is blocked by %q", name, n, tt.waits, tt.blocks)
 		}
 	}
 }

@@ -290,7 +290,8 @@ func Leaving(now *fleet.Snapshot, at time.Time) []v1alpha1.LeavingNode {
 	var out []v1alpha1.LeavingNode
 	for _, n := range now.LeavingNodes(at) {
 		out = append(out, v1alpha1.LeavingNode{
-			Node: n.Node, NodeClaim: n.Claim, NodePool: n.Pool, Since: metav1.NewTime(n.Since), BlockedBy: n.Blocks, Move: n.Command,
+			Node: n.Node, NodeClaim: n.Claim, NodePool: n.Pool, Since: metav1.NewTime(n.Since),
+			BlockedBy: n.Blocks, WaitsFor: n.Waits, Move: n.Command,
 		})
 	}
 	return out

@@ -106,6 +106,10 @@ func TestMovesAreDoneWhenTheirNodesAreGone(t *testing.T) {
 		return &fleet.Claim{Name: "general-" + name, Pool: "general", NodeName: name, Leaving: true, LeavingSince: since, Command: of}
 	}
 	volume := func(c *fleet.Claim) *fleet.Claim { c.Detaching = true; return c }
+	ending := &fleet.Pod{
+		Ref: model.PodRef{Namespace: "shop", Name: "db"}, Node: "ending", Labels: &fleet.Labels{}, Spec: &fleet.PodSpec{},
+		Terminating: true, Leaving: &fleet.Leaving{GoneBy: time.Unix(0, 0).Add(time.Hour)},
+	}
 	move, other := &fleet.Command{ID: "xyz"}, &fleet.Command{ID: "abc"}
 	for name, tt := range map[string]struct {
 		claims     []*fleet.Claim
@@ -116,6 +120,8 @@ func TestMovesAreDoneWhenTheirNodesAreGone(t *testing.T) {
 		"volumes are attached": {[]*fleet.Claim{volume(leaves("a", move))}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving", volumes},
 		"machine is deleted": {[]*fleet.Claim{leaves("a", move)}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving",
 			"a: its deletion was asked for, and nothing is known to be in the way"},
+		"a pod is terminating": {[]*fleet.Claim{leaves("ending", move)}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving",
+			"ending: it waits for pod shop/db, which is terminating and has until 1970-01-01T01:00:00Z to end"},
 		"what blocks comes first": {[]*fleet.Claim{leaves("0", move), leaves("1", move), volume(leaves("a", move))},
 			v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Leaving", volumes + "; and 2 more of its nodes"},
 		"nodes of others": {[]*fleet.Claim{volume(leaves("a", other)), volume(leaves("b", nil))}, v1alpha1.Move{ID: "xyz", Stage: "Done"}, "Done", ""},
@@ -127,6 +133,7 @@ func TestMovesAreDoneWhenTheirNodesAreGone(t *testing.T) {
 		for _, c := range tt.claims {
 			store.Put(c)
 		}
+		store.Put(ending)
 		collector := &Collector{
 			Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Market: func() Market { return Market{} }, Health: func() (string, string) { return "", "" },
 			Fleet: store.Snapshot, Decisions: &Decisions{}, Moves: moves, Catalogs: &shop{},

@@ -82,5 +82,5 @@ func LeavingOf(s *v1alpha1.SnapshotStatus, move string) []v1alpha1.LeavingNode {
 
 // waitsFor is what a node waits for that leaves.
 func waitsFor(n *v1alpha1.LeavingNode) string {
-	return cmp.Or(n.Node, n.NodeClaim) + ": " + cmp.Or(n.BlockedBy, fleet.NothingInTheWay)
+	return cmp.Or(n.Node, n.NodeClaim) + ": " + cmp.Or(n.BlockedBy, n.WaitsFor, fleet.NothingInTheWay)
 }
