@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"context"
+	"slices"
 
 	"sigs.k8s.io/karpenter/pkg/controllers/capacitybuffer"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
@@ -34,9 +35,10 @@ import (
 func (a *Assembly) lifecycle() []named {
 	drain := terminator.NewTerminator(a.clock, a.kube, a.Evictions.Queue, a.Recorder)
 	writes := newOwnWrites(a.kube, a.clock)
+	hooks := append(slices.Clone(a.registrations), deletedClaims{a.kube})
 	return []named{
 		{"nodeclaim.lifecycle", lifecycleController{claimlifecycle.NewController(a.clock, writes, a.Cloud, a.Recorder,
-			a.Cluster.Cluster, a.poolHealth, a.registrations), writes}},
+			a.Cluster.Cluster, a.poolHealth, hooks), writes}},
 		{"nodeclaim.disruption", claimConditions{claimdisruption.NewController(a.clock, uncopied{a.kube}, a.Cloud), a.Cloud}},
 		{"nodeclaim.expiration", claimexpiration.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.garbagecollection", claimgarbage.NewController(a.clock, a.kube, a.Cloud)},
