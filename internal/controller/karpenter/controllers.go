@@ -111,8 +111,8 @@ func (a *Assembly) gated(deciders Deciders) []named {
 	}
 	if gates.StaticCapacity {
 		out = append(out,
-			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder,
-				a.Cloud, a.simulation.provisioner, a.clock, a.simulation.devices, a.simulation.virtualPods)},
+			named{"static.provisioning", staticController{staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder,
+				a.Cloud, a.simulation.provisioner, a.clock, a.simulation.devices, a.simulation.virtualPods), a.Cluster}},
 			named{"static.deprovisioning", staticdeprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Cloud, a.clock, a.Recorder)})
 	}
 	if gates.NodeOverlay {
