@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // Pending says in words why pods stay pending. Commands and scenarios show all of it,
@@ -22,7 +23,7 @@ type Pending struct {
 	// Nearest is the nearest miss, Fix what to change; either may be empty.
 	Nearest, Fix string
 	// Needs is what alone the nearest miss lacks, such as "needs a In [b]", for where Nearest is
-	// too long; empty where the miss does not say.
+	// too long; empty where the miss does not say, and where a limit or a quota is short.
 	Needs string
 	// NotCause is what the nearest miss passes, such as "taints, limits"; empty where that is
 	// not known.
@@ -112,9 +113,10 @@ func nearestText(n *model.NearestMiss) string {
 	return fmt.Sprintf("%s: has %s, needs %s", text, cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
 }
 
-// needsText is what the nearest miss lacks, without which one it is.
+// needsText is what the nearest miss lacks, without which one it is. An amount says nothing
+// without the limit or quota that leaves less.
 func needsText(n *model.NearestMiss) string {
-	if n.Want == "" {
+	if n.Want == "" || feasible.RunsOut(n.Reason) {
 		return ""
 	}
 	return "needs " + n.Want

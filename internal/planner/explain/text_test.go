@@ -51,6 +51,15 @@ func TestDescribeHasReasonAndRemedy(t *testing.T) {
 	}
 }
 
+// "needs 4" says nothing without the quota that has less left.
+func TestNeedsOfLimitsAndQuotasAreNotTold(t *testing.T) {
+	for reason, want := range map[model.Reason]string{model.ReasonQuota: "", model.ReasonLimit: "", model.ReasonCostLimit: "", model.ReasonResources: "needs 4"} {
+		if got := needsText(&model.NearestMiss{Reason: reason, Have: "2", Want: "4"}); got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+	}
+}
+
 func TestDescribeInvalidPodNamesField(t *testing.T) {
 	p, u := example(0)
 	u.Nearest, u.Reason, u.Message = nil, model.ReasonPodInvalid, "requests: cpu is -5"
