@@ -92,7 +92,8 @@ func refused(o client.Object) bool {
 // refused one. Pods and owners come to caches separately, and a controller writes no status while
 // it creates pods. Of owners that do not say what their controller has seen the answer is yes.
 func Current(o client.Object, living int) bool {
-	seen, has := int64(0), int32(0)
+	var seen int64
+	var has int32
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
 		seen, has = o.Status.ObservedGeneration, o.Status.Replicas

@@ -219,7 +219,10 @@ func (k *supplyCompiler) line(l Line) int {
 // all lines and uses are known.
 func (k *supplyCompiler) finish(options []Option) Supply {
 	n := len(options)
-	s := Supply{Lines: k.lines, sold: bitset.New(n), within: map[model.Reason]bitset.Set{}, most: make([]int64, len(k.lines)), uses: k.uses, limits: k.limits}
+	s := Supply{
+		Lines: k.lines, sold: bitset.New(n), within: map[model.Reason]bitset.Set{},
+		most: make([]int64, len(k.lines)), uses: k.uses, limits: k.limits,
+	}
 	for _, reason := range lineReasons {
 		s.within[reason] = bitset.Full(n)
 	}
@@ -302,14 +305,13 @@ func (l *Ledger) Tight() bool {
 func Returns(s *Space, pool int, held model.Resources) []Use {
 	var out []Use
 	for _, line := range s.Supply.limits[pool] {
-		amount := int64(1)
-		switch l := &s.Supply.Lines[line]; l.Reason {
-		case model.ReasonCostLimit:
-			continue // it is paid until it is gone
-		case model.ReasonLimit:
-			amount = held.Get(l.Axis)
+		switch axis := s.Supply.Lines[line].Axis; {
+		case axis == Dollars: // it is paid until it is gone
+		case axis >= 0:
+			out = append(out, Use{line, held.Get(axis)})
+		default:
+			out = append(out, Use{line, 1})
 		}
-		out = append(out, Use{line, amount})
 	}
 	return out
 }
