@@ -105,6 +105,22 @@ func Current(o client.Object, living int) bool {
 	return seen >= o.GetGeneration() && living <= max(Workload(o).Pods, int(has))
 }
 
+// Queued reports whether the controller of an owner has not looked at it yet, since the owner was made
+// or, for a Job, goes on. It has then created no pod, and has not been refused one.
+func Queued(o client.Object) bool {
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		return o.Status.ObservedGeneration == 0
+	case *corev1.ReplicationController:
+		return o.Status.ObservedGeneration == 0
+	case *appsv1.StatefulSet:
+		return o.Status.ObservedGeneration == 0
+	case *batchv1.Job:
+		return o.Status.StartTime == nil
+	}
+	return false
+}
+
 func replicas(n *int32) int {
 	if n == nil {
 		return 1
@@ -148,8 +164,9 @@ func countIndexes(list string) int {
 // parallel is how many pods a job runs at once from here on, of which so many may still succeed.
 func parallel(job *batchv1.Job, left int) int {
 	// Its condition does not count: it says that the Job is suspended until all pods of a Job that
-	// goes on are there.
-	if startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
+	// goes on are there. A Job that another controller manages has its pods in another cluster, as
+	// with MultiKueue.
+	if by := job.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName || startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
 		return 0
 	}
 	n := replicas(job.Spec.Parallelism)

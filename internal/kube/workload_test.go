@@ -20,6 +20,7 @@ import (
 
 func TestWorkloadsWantPods(t *testing.T) {
 	five, nine, failed, yes, no, now := int32(5), int32(9), "1,3-5,7", true, false, metav1.Now()
+	elsewhere := "kueue.x-k8s.io/multikueue"
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}
 	ended := func(c batchv1.JobConditionType) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five},
@@ -50,6 +51,7 @@ func TestWorkloadsWantPods(t *testing.T) {
 		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, true, false},
 		{"a Job that goes on, which its status does not say yet", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &no},
 			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}}}, 5, true, false},
+		{"a Job of another controller", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, ManagedBy: &elsewhere}}, 0, true, false},
 		{"a Job with two pods to go", &batchv1.Job{ObjectMeta: meta,
 			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, true, false},
 		{"a Job whose status lists pods that it has not counted", &batchv1.Job{ObjectMeta: meta,
@@ -115,6 +117,28 @@ func TestStaleStatusOfOwners(t *testing.T) {
 	} {
 		if got := Current(c.o, c.living); got != c.want {
 			t.Errorf("%s: current is %v", c.name, got)
+		}
+	}
+}
+
+func TestQueuedOwners(t *testing.T) {
+	started := metav1.Now()
+	for name, c := range map[string]struct {
+		o    client.Object
+		want bool
+	}{
+		"a new ReplicaSet":             {&appsv1.ReplicaSet{}, true},
+		"a ReplicaSet":                 {&appsv1.ReplicaSet{Status: appsv1.ReplicaSetStatus{ObservedGeneration: 1}}, false},
+		"a new ReplicationController":  {&corev1.ReplicationController{}, true},
+		"a ReplicationController":      {&corev1.ReplicationController{Status: corev1.ReplicationControllerStatus{ObservedGeneration: 1}}, false},
+		"a new StatefulSet":            {&appsv1.StatefulSet{}, true},
+		"a StatefulSet":                {&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ObservedGeneration: 1}}, false},
+		"a new Job":                    {&batchv1.Job{}, true},
+		"a Job":                        {&batchv1.Job{Status: batchv1.JobStatus{StartTime: &started}}, false},
+		"a Deployment, creates no pod": {&appsv1.Deployment{}, false},
+	} {
+		if got := Queued(c.o); got != c.want {
+			t.Errorf("%s: queued is %v", name, got)
 		}
 	}
 }

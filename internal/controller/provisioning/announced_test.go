@@ -516,8 +516,8 @@ func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
 		starting.forget(alone)
 		starting.forget(first)
 		starting.forget(second)
-		if len(starting.sets.members)+len(starting.sets.of)+len(starting.since) != 0 {
-			t.Errorf("what is gone is kept: %v, %v, %v", starting.sets.members, starting.sets.of, starting.since)
+		if len(starting.sets.members)+len(starting.sets.of)+len(starting.starts) != 0 {
+			t.Errorf("what is gone is kept: %v, %v, %v", starting.sets.members, starting.sets.of, starting.starts)
 		}
 	})
 }

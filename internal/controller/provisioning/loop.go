@@ -130,6 +130,7 @@ func (l *Loop) Start(ctx context.Context) error {
 			return nil
 		}
 		l.metrics.BatchClosed(string(closed))
+		l.triggers.complete.Starting.batchCloses()
 		for n := 1; n <= maxRounds; n++ {
 			again, err := l.round(ctx, n)
 			if err != nil && ctx.Err() == nil {

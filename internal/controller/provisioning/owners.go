@@ -2,7 +2,6 @@ package provisioning
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -189,91 +187,4 @@ func kindOf(o client.Object) string {
 		return "Job"
 	}
 	return ""
-}
-
-// startsWithin is how long an owner without a pod is waited for. One that takes longer
-// is kept from creating any, by a quota or a webhook.
-const startsWithin = time.Second
-
-// startingOwners are the owners that want pods and have none yet. A plan that waits for
-// their first pods is one plan for all. An owner is not waited for where workloads of
-// its set have two pods, after which those of this one are planned, too. It is safe for
-// concurrent use.
-type startingOwners struct {
-	clock clock.Clock
-	pods  *ExpectedPods
-
-	mu sync.Mutex
-	// since is when an owner was first seen without a pod that it wants. It is kept
-	// beyond startsWithin, until the owner has pods, wants none, or is gone.
-	since map[Owner]time.Time
-	// sets are the owners that belong to a set of workloads.
-	sets groups[Owner, string]
-}
-
-func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
-	return &startingOwners{clock: clk, pods: pods, since: map[Owner]time.Time{}}
-}
-
-// observe takes in the present state of an owner.
-func (s *startingOwners) observe(o client.Object) {
-	owner := Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
-	workload := kube.Workload(o)
-	wants := workload.Pods > 0 && s.pods.Of(owner).Alive == 0
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sets.join(owner, workload.Set)
-	if !wants {
-		delete(s.since, owner)
-	} else if _, known := s.since[owner]; !known {
-		s.since[owner] = s.clock.Now()
-	}
-}
-
-// forget drops an owner that is gone.
-func (s *startingOwners) forget(o client.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	owner := Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
-	delete(s.since, owner)
-	s.sets.join(owner, "")
-}
-
-// appeared is when an owner that has no pod yet was first seen. It is zero where that is not
-// known, and where it is longer ago than startsWithin: other owners of that time are not waited for
-// any more, and may have their first pods now, too, as this one.
-func (s *startingOwners) appeared(owner Owner) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	since := s.since[owner]
-	if s.clock.Since(since) >= startsWithin {
-		return time.Time{}
-	}
-	return since
-}
-
-// any reports whether some owner is about to create its first pod, which is to be waited
-// for.
-func (s *startingOwners) any() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, starting := s.clock.Now(), false
-	for owner, since := range s.since {
-		if s.pods.Of(owner).Alive > 0 {
-			delete(s.since, owner)
-			continue
-		}
-		starting = starting || now.Sub(since) < startsWithin && !s.shown(owner)
-	}
-	return starting
-}
-
-// shown reports whether owners of the set have pods after which this one's are planned. The
-// caller holds the lock.
-func (s *startingOwners) shown(owner Owner) bool {
-	patterns := 0
-	for other := range s.sets.beside(owner) {
-		patterns += s.pods.Of(other).Patterns
-	}
-	return patterns > 1
 }
