@@ -40,6 +40,9 @@ type Batch struct {
 	// moot reports whether nothing is left to plan of a batch of tentative triggers; nil
 	// means that something always is.
 	moot func(context.Context, []Owner) bool
+	// coming reports whether pods are known to come though none does just now; nil means that
+	// none are. Then a batch that is idle stays open, for Max at most.
+	coming func() bool
 
 	mu     sync.Mutex
 	seen   map[string]bool
@@ -161,7 +164,10 @@ func (b *Batch) next(ctx context.Context, complete func(context.Context, []Owner
 		case <-latest.C():
 			return CloseMax, true
 		case <-idle.C():
-			return CloseIdle, true
+			if b.coming == nil || !b.coming() {
+				return CloseIdle, true
+			}
+			idle = b.clock.NewTimer(b.durations.Idle)
 		case <-look.C():
 			if owners, hurry := b.news(); hurry && complete(ctx, owners) {
 				return CloseComplete, true

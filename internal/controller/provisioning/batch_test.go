@@ -210,3 +210,20 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// While owners are known to have their first pods to come, nothing is planned for a pause between
+// two of them, but for BATCH_MAX_DURATION at most.
+func TestIdleBatchStaysOpenWhilePodsAreToCome(t *testing.T) {
+	for within, want := range map[time.Duration]string{
+		0: "idle after 1s", 3500 * time.Millisecond: "idle after 4s", time.Hour: "max after 10s",
+	} {
+		inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+			began := time.Now()
+			b.coming = func() bool { return time.Since(began) < within }
+			b.Trigger("pod", News{})
+			if got := closed(ctx, t, b, never); got != want {
+				t.Errorf("pods are to come for %s: %s, want %s", within, got, want)
+			}
+		})
+	}
+}

@@ -79,7 +79,7 @@ func NewLoop(cfg Config) *Loop {
 		Kube: cfg.Clients.Cached, Pods: l.pods, Starting: newStartingOwners(cfg.Clock, l.pods), Announces: cfg.Mirror.Announces,
 		Announced: (&announcing{clock: cfg.Clock, of: cfg.Mirror.Announcing}).has,
 	}
-	l.batch.moot = complete.Moot
+	l.batch.moot, l.batch.coming = complete.Moot, complete.Starting.any
 	l.triggers = &triggers{
 		kube: cfg.Clients.Cached, cluster: cfg.Cluster, clock: cfg.Clock,
 		batch: l.batch, pods: l.pods, complete: complete, nominations: l.nominations,

@@ -46,10 +46,11 @@ type ownerStart struct {
 	queued bool
 }
 
-// ownerShrink is an owner with pods to delete: since when it was seen so, and how many it wants.
+// ownerShrink is an owner with pods to delete: how many it wants and has, and since when it has as
+// many.
 type ownerShrink struct {
-	since time.Time
-	wants int
+	wants, has int
+	since      time.Time
 }
 
 func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
@@ -86,7 +87,7 @@ func (s *startingOwners) observe(o client.Object) {
 	if have <= workload.Pods || !deletes {
 		delete(s.shrinks, owner)
 	} else if known := s.shrinks[owner]; known.since.IsZero() || known.wants > workload.Pods {
-		s.shrinks[owner] = ownerShrink{s.clock.Now(), workload.Pods}
+		s.shrinks[owner] = ownerShrink{workload.Pods, have, s.clock.Now()}
 	}
 }
 
@@ -132,6 +133,10 @@ func (s *startingOwners) any() bool {
 	}
 	for owner, shrink := range s.shrinks {
 		have := s.pods.Of(owner)
+		if have.Alive < shrink.has {
+			shrink.has, shrink.since = have.Alive, now
+			s.shrinks[owner] = shrink
+		}
 		if have.Alive <= shrink.wants || now.Sub(shrink.since) >= startsWithin {
 			delete(s.shrinks, owner)
 			continue

@@ -60,9 +60,14 @@ func TestPodsThatAreTooManyAreWaitedFor(t *testing.T) {
 		if !starting.any() {
 			t.Error("two of three pods are to go")
 		}
-		for _, pod := range all[1:] {
+		for i, pod := range all[1:] {
+			time.Sleep(startsWithin - time.Millisecond)
+			if !starting.any() {
+				t.Errorf("%d pods are still to go", 2-i)
+			}
 			pod.SetDeletionTimestamp(&set.CreationTimestamp)
 			pods.Observe(pod.(*corev1.Pod))
+			starting.any()
 		}
 		if starting.any() {
 			t.Error("they go, and are waited for")
