@@ -376,6 +376,8 @@ type KeptNode struct {
 	// "namespace/name".
 	Pod    PodRef
 	Budget string
+	// OthersFirst says that Budget would let the node go if others did not go first.
+	OthersFirst bool
 	// Until is when the reason may end, zero when that is not known.
 	Until time.Time
 }

@@ -52,7 +52,7 @@ const (
 func kindOf(reason model.Reason) kind {
 	switch reason {
 	case model.ReasonNotInitialized, model.ReasonNodeHeld, model.ReasonPodHeld, model.ReasonPodBudget,
-		model.ReasonPodBudgets, model.ReasonWindow, model.ReasonMoveFailed, model.ReasonPodInvalid, model.ReasonNodeLimit:
+		model.ReasonPodBudgets, model.ReasonWindow, model.ReasonMoveFailed, model.ReasonPodInvalid:
 		return blocked
 	case model.ReasonNeverConsolidate, model.ReasonPolicy, model.ReasonNoPlace, model.ReasonNoCheaper, model.ReasonSpotToSpot,
 		model.ReasonSpotTypes, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
@@ -72,6 +72,9 @@ func kindOn(kept *model.KeptNode, usage *model.NodeUsage, now time.Time) kind {
 	expired := !usage.ExpiresAt.IsZero() && !usage.ExpiresAt.After(now)
 	if usage.Unhealthy == "" && usage.Drift == "" && !expired {
 		return k
+	}
+	if kept.OthersFirst {
+		return silent
 	}
 	switch kept.Reason {
 	case model.ReasonBeingDisrupted, model.ReasonExpiresLater, model.ReasonPoolBudget, model.ReasonFrozen:

@@ -100,7 +100,11 @@ func TestNodeThatHasToGoIsToldWhatBlocksIt(t *testing.T) {
 		reason            model.Reason
 		until             time.Time
 		sound, hasToLeave string
+		othersFirst       bool
 	}{
+		{reason: model.ReasonNodeLimit, hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonPodBudget, sound: "DisruptionBlocked", hasToLeave: "DisruptionBlocked"},
+		{reason: model.ReasonPodBudget, sound: "DisruptionBlocked", othersFirst: true},
 		{reason: model.ReasonLimit, hasToLeave: "DisruptionBlocked"},
 		{reason: model.ReasonCostLimit, hasToLeave: "DisruptionBlocked"},
 		{reason: model.ReasonQuota, hasToLeave: "DisruptionBlocked"},
@@ -122,7 +126,7 @@ func TestNodeThatHasToGoIsToldWhatBlocksIt(t *testing.T) {
 		} {
 			w := newWorld(t, all(objects)...)
 			w.loop.decider.plan = func(*model.DisruptionProblem) *model.Commands {
-				return &model.Commands{Kept: []model.KeptNode{{Reason: r.reason, Message: "this is why", Until: r.until}}}
+				return &model.Commands{Kept: []model.KeptNode{{Reason: r.reason, Message: "this is why", Until: r.until, OthersFirst: r.othersFirst}}}
 			}
 			w.pass()
 			want := r.hasToLeave

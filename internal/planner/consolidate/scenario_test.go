@@ -461,3 +461,18 @@ func (s *scenario) pods(entries []model.ClassPods) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// A node that a budget keeps since others go first is told from one that it keeps by itself.
+func TestBudgetThatLetsOthersGoFirst(t *testing.T) {
+	for allowed, want := range map[string]string{"1": "b true", "never": "a false, b false"} {
+		s := readFleet(t, "type d2 cpu=2 memory=8 price=0.10\npool general\npdb web allowed="+allowed+"\npods web cpu=1.5 memory=1 pdb=web\n"+
+			"node a general d2 drift=NodePoolDrifted : web x1\nnode b general d2 drift=NodePoolDrifted : web x1\n")
+		var got []string
+		for _, kept := range consolidate.Plan(s.fleet).Kept {
+			got = append(got, fmt.Sprint(s.fleet.Problem.Nodes[kept.Node].Name, " ", kept.OthersFirst))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("allowed %s: %s, want %s", allowed, text, want)
+		}
+	}
+}

@@ -151,6 +151,6 @@ func (b *Budgets) PodBlock(n int32) *model.KeptNode {
 	why := compiled.Keep(int(n), model.ReasonPodBudget,
 		"PodDisruptionBudget %s allows %s now; %s %d of them and %s needs %d.",
 		budget, compiled.Plural(budget.Allowed, "eviction"), takers, b.evictions[draw.Budget], b.p.NodeName(int(n)), draw.Pods)
-	why.Budget = budget.String()
+	why.Budget, why.OthersFirst = budget.String(), int(draw.Pods) <= budget.Allowed
 	return why
 }
