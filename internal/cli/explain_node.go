@@ -91,6 +91,8 @@ type toldNode struct {
 	// evicting are the pods that the drain of a node which leaves has still to evict, ending those
 	// whose end it waits for.
 	evicting, ending []model.PodRef
+	// remaining are the pods of a node which a command under way removes, that still run there.
+	remaining []model.PodRef
 }
 
 // tell writes the story, and reports whether the node goes.
@@ -174,7 +176,7 @@ func (t *toldNode) stays() {
 		return
 	}
 	st := &t.moves.Kept[at]
-	if st.Reason == model.ReasonBeingDisrupted && t.leaves(n) {
+	if st.Reason == model.ReasonBeingDisrupted && (t.leaves(n) || t.emptied(n)) {
 		return
 	}
 	t.story.Verdict = fmt.Sprintf("%s stays: %s", n.Name, st.Message)
@@ -258,7 +260,7 @@ func (t *toldNode) drains() bool {
 	for _, of := range []struct {
 		pods []model.PodRef
 		say  string
-	}{{t.evicting, "it has still to evict %s: %s"}, {t.ending, "it waits for %s to end: %s"}} {
+	}{{t.evicting, "it has still to evict %s: %s"}, {t.ending, "it waits for %s to end: %s"}, {t.remaining, "it has still %s: %s"}} {
 		names := make([]string, len(of.pods))
 		for i, ref := range of.pods {
 			names[i] = ref.String()
@@ -267,7 +269,7 @@ func (t *toldNode) drains() bool {
 			t.story.say(of.say, plural(len(names), "pod"), owned.owned(names))
 		}
 	}
-	return len(t.evicting)+len(t.ending) > 0
+	return len(t.evicting)+len(t.ending)+len(t.remaining) > 0
 }
 
 // describe says what the node is and what lives there.
