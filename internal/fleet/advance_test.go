@@ -166,3 +166,71 @@ func TestNodesHoldWhatLimitsCount(t *testing.T) {
 		}
 	}
 }
+
+// A node that a command is to remove counts until it is deleted, for the command may fail. Its
+// replacement counts for what it exceeds it.
+func TestLimitsCountNodesUntilTheyAreDeleted(t *testing.T) {
+	claim := func(name string, cpu int64, change func(*Claim)) *Claim {
+		c := machine(name, "D4", true, 1, 0)
+		c.Pool, c.Capacity, c.NodeName = "general", Amounts{CPU: cpu, Pods: 110}, name
+		change(c)
+		return c
+	}
+	old := func(name string) *Claim {
+		return claim(name, 4_000, func(c *Claim) { c.Command = &Command{ID: "one"} })
+	}
+	deleted := func(name string) *Claim {
+		c := old(name)
+		c.Leaving = true
+		return c
+	}
+	replacement := func(name string, cpu int64) *Claim {
+		return claim(name, cpu, func(c *Claim) { c.Replaces = "one" })
+	}
+	lost := replacement("r", 8_000)
+	lost.Leaving = true
+	both := replacement("r", 4_000)
+	both.Command = &Command{ID: "two"}
+	for name, c := range map[string]struct {
+		tainted []string
+		claims  []*Claim
+		nodes   int
+		cpu     int64
+	}{
+		"before the replacement": {[]string{"a"}, []*Claim{old("a")}, 1, 4_000},
+		"both":                   {[]string{"a"}, []*Claim{old("a"), replacement("r", 4_000)}, 1, 4_000},
+		"not tainted yet":        {nil, []*Claim{old("a"), replacement("r", 4_000)}, 1, 4_000},
+		"a smaller one":          {[]string{"a"}, []*Claim{old("a"), replacement("r", 2_000)}, 1, 4_000},
+		"a larger one":           {[]string{"a"}, []*Claim{old("a"), replacement("r", 8_000)}, 1, 8_000},
+		"two for one":            {[]string{"a"}, []*Claim{old("a"), replacement("r", 1_000), replacement("s", 2_000)}, 2, 4_000},
+		"one for two":            {[]string{"a", "b"}, []*Claim{old("a"), old("b"), replacement("r", 6_000)}, 2, 8_000},
+		"lost":                   {[]string{"a"}, []*Claim{old("a"), lost}, 1, 4_000},
+		"the first is deleted":   {[]string{"a", "b"}, []*Claim{deleted("a"), old("b"), replacement("r", 6_000)}, 1, 6_000},
+		"deleted":                {[]string{"a"}, []*Claim{deleted("a"), replacement("r", 8_000)}, 1, 8_000},
+		"the replacement goes":   {[]string{"r"}, []*Claim{both}, 1, 4_000},
+		"tainted by others":      {[]string{"a"}, []*Claim{claim("a", 4_000, func(*Claim) {})}, 0, 0},
+	} {
+		s := NewStore()
+		s.Put(&Pool{Name: "general", Ready: true, NodeLimit: 9, Limits: []Amount{{Name: "cpu", Value: 16_000}}})
+		for _, one := range c.claims {
+			s.Put(one)
+			s.Put(&Node{
+				Name: one.Name, ProviderID: one.ProviderID, Registered: true, Initialized: true, Ready: true,
+				Disrupted: slices.Contains(c.tainted, one.Name),
+				Capacity:  one.Capacity, Allocatable: one.Capacity,
+			})
+		}
+		in, err := s.Snapshot().Disruption(t.Context(), answer{catalog: d4AndE4(0, 0)}, DisruptionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pool := &in.Problem.Pools[0]; pool.Nodes != c.nodes || pool.Usage.Get(model.CPU) != c.cpu {
+			t.Errorf("%s: %d nodes of %d count, want %d of %d", name, pool.Nodes, pool.Usage.Get(model.CPU), c.nodes, c.cpu)
+		}
+		for i, n := range in.Problem.Nodes {
+			if held := in.Disruption.Usages[i].Held; (held == nil) != (n.State == model.NodeLeaving) {
+				t.Errorf("%s: %s is %v and gives back %v", name, n.Name, n.State, held)
+			}
+		}
+	}
+}

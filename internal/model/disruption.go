@@ -99,7 +99,7 @@ type NodeUsage struct {
 	// ExpiresAt is when the NodeClaim's expireAfter ends, zero for never.
 	ExpiresAt time.Time
 	// Held is what of Pool.Usage, beside one of Pool.Nodes, is this node's, by axis. It is nil
-	// where the NodePool has no limits, and of a node that leaves: it counts no more.
+	// where the NodePool has no limits, and of a node that leaves: no other plan may remove it.
 	Held Resources
 	// GracePeriod says that a drain of the node ends by force, because
 	// terminationGracePeriod is set or its repair allows only so much time. A drifted or

@@ -22,11 +22,13 @@ type Pool struct {
 	StartupTaints []Taint
 	// Catalog indexes Problem.Catalogs.
 	Catalog int
-	// Limits and Usage: nil entries of Limits (see Limit) mean no limit.
+	// Limits and Usage: nil entries of Limits (see Limit) mean no limit. Usage counts nodes as
+	// Nodes does.
 	Limits []Limit
 	Usage  Resources
 	// NodeLimit is the most nodes that the pool may have, -1 for no limit; Nodes
-	// is how many it has, in flight ones included.
+	// is how many it has, in flight ones included. Nodes that a command removes count until
+	// they are deleted, and their replacements for what they exceed them.
 	NodeLimit int
 	Nodes     int
 	// Returnable and ReturnableNodes are what of Usage and Nodes belongs to nodes that may be
