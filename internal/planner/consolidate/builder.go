@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/search"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // builder builds commands on a state, one after the other, so that each is feasible in
@@ -30,12 +31,15 @@ type builder struct {
 	scores []model.BalancedScore
 	// capacityTypes says whether commands keep pods on their capacity type where they can.
 	capacityTypes bool
+	// left is what the commands so far leave of limits and quotas. What one of them gives back is
+	// for its own machines: another one that bought with it would exceed the limit if it failed.
+	left *feasible.Ledger
 }
 
 func newBuilder(eval *search.Evaluator, capacityTypes bool) *builder {
 	return &builder{
-		capacityTypes: capacityTypes,
-		p:             eval.State.Problem, st: eval.State, eval: eval, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{},
+		capacityTypes: capacityTypes, left: eval.State.Ledger.Fork(),
+		p: eval.State.Problem, st: eval.State, eval: eval, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{},
 	}
 }
 
@@ -97,7 +101,7 @@ func (b *builder) make(p *state.SubPlan) {
 	if !b.eval.Buyer.Build(p) {
 		b.st.Undo(start)
 		b.refuse(p.Nodes, compiled.Keep(int(p.First()), model.ReasonLimit,
-			"Limits or quotas leave no room for the machine that would replace %s while both exist.", b.p.NodeNames(p.Nodes)))
+			"Limits or quotas leave no room for the machine that would replace %s together with the moves before.", b.p.NodeNames(p.Nodes)))
 		return
 	}
 	if !b.st.Unplaced.None() && !b.eval.Placer.PlaceAll() && !b.eval.Buyer.Buy(b.slack(p)) {
@@ -157,6 +161,8 @@ func (b *builder) record(start int, reason model.DisruptionReason, nodes []int32
 		}
 	}
 	b.commands = append(b.commands, c)
+	b.st.Ledger.Cap(b.left)
+	b.left = b.st.Ledger.Fork()
 }
 
 // score notes a score of the policy Balanced, once for a command that is tried again.

@@ -276,6 +276,13 @@ func (s *Space) NewLedger() *Ledger {
 // Fork is a ledger with the same entries that is kept on by itself.
 func (l *Ledger) Fork() *Ledger { return &Ledger{l.space, slices.Clone(l.left)} }
 
+// Cap leaves of each line at most what another ledger of the same space has left.
+func (l *Ledger) Cap(most *Ledger) {
+	for i := range l.left {
+		l.left[i] = min(l.left[i], most.left[i])
+	}
+}
+
 // Left is what remains of a line.
 func (l *Ledger) Left(line int) int64 { return l.left[line] }
 

@@ -79,12 +79,26 @@ func (c *moveChecker) move(mv *model.Command) {
 		c.report("move", "a command removes nothing")
 		return
 	}
+	before := slices.Clone(c.p.Pools)
 	for _, n := range mv.Nodes {
 		c.given(mv, n)
 	}
 	c.payment(mv)
 	if !mv.FromTemplate {
 		c.evicted(mv)
+	}
+	c.keep(before)
+}
+
+// keep: what a command gives back of limits beyond what it takes is not for the commands after it,
+// for it may fail.
+func (c *moveChecker) keep(before []model.Pool) {
+	for i := range c.p.Pools {
+		pool := &c.p.Pools[i]
+		for axis := range pool.Usage {
+			pool.Usage[axis] = max(pool.Usage[axis], before[i].Usage.Get(axis))
+		}
+		pool.Nodes = max(pool.Nodes, before[i].Nodes)
 	}
 }
 

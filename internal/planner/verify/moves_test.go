@@ -130,3 +130,49 @@ func TestCheckMovesOfSpotToOnDemand(t *testing.T) {
 		}
 	}
 }
+
+// A command may buy with what it gives back of limits itself and with what they left before, but
+// not with what another one gives back.
+func TestCheckMovesKeepsCommandsToTheirOwnLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, cpu int64 // cpu of the node that is replaced; the other one has 4000
+		nodes      int
+		want       string
+	}{
+		"its own":                  {8000, 4000, 2, ""},
+		"what was left":            {8000, 2000, 2, ""},
+		"of another one":           {7000, 2000, 2, "axis 0 would reach 8000 of 7000"},
+		"one for one at the limit": {6000, 4000, 1, ""},
+	} {
+		capacity := func(cpu int64) model.Resources { return model.Resources{cpu, 1 << 34, 0, 110} }
+		f := &model.DisruptionProblem{
+			Problem: &model.Problem{
+				Axes: model.NewAxes(),
+				Pools: []model.Pool{{
+					Name: "general", NodeLimit: 2, Nodes: c.nodes, Limits: []model.Limit{{Axis: model.CPU, Value: c.limit}},
+					Usage: capacity(c.cpu + int64(c.nodes-1)*4000),
+				}},
+				Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{{
+					Name: "d4", Capacity: capacity(4000), Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: 10, Available: true}},
+				}}}},
+			},
+			Policies: []model.DisruptionPolicy{{Pool: "general"}},
+			Movable: []model.MovableClass{{
+				PodClass: model.PodClass{Pods: []model.PodRef{{Namespace: "default", Name: "web"}}}, EvictionCost: 1,
+			}},
+		}
+		moves := &model.Commands{}
+		for n, cpu := range []int64{4000, c.cpu}[2-c.nodes:] {
+			f.Problem.Nodes = append(f.Problem.Nodes, model.Node{Name: []string{"a", "b"}[n], Pool: "general", State: model.NodeReady, Price: 10})
+			f.Usages = append(f.Usages, model.NodeUsage{Initialized: true, Ready: true, Drift: "NodePoolDrifted", Held: capacity(cpu)})
+			moves.Commands = append(moves.Commands, model.Command{Reason: model.DisruptDrifted, Nodes: []int{n}, Saving: 10, DisruptionCost: 1})
+		}
+		last := len(moves.Commands) - 1
+		f.Usages[last].Pods = []model.ClassPods{{Class: 0, Pods: []int{0}}}
+		moves.Commands[last].New = []model.NewNode{{Offerings: []model.OfferingRef{{Price: 10}}, Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}}}}
+		found := slices.DeleteFunc(CheckMoves(f, moves), func(v Violation) bool { return v.Rule != "limits" })
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].String(), c.want)) {
+			t.Errorf("%s: found %v, want %q", name, found, c.want)
+		}
+	}
+}

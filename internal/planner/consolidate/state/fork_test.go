@@ -37,4 +37,9 @@ func TestForkTakesOverWhatIsBooked(t *testing.T) {
 			t.Errorf("%s would buy a second node", name)
 		}
 	}
+	capped := state.New(p, eligibility.New(p))
+	capped.Ledger.Cap(main.Ledger)
+	if capped.Ledger.Admits(option) || capped.Fork().Ledger.Admits(option) {
+		t.Error("the state or its fork would buy with what is kept from it")
+	}
 }

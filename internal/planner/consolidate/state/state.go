@@ -25,7 +25,8 @@ type State struct {
 	Counts *topology.Counts
 	// Ledger has what is left of limits and quotas. New nodes take of it. Removed nodes that
 	// exist give back what they hold of limits in resources and nodes, which do not count
-	// nodes that leave; of quotas and limits in dollars nothing before they are gone.
+	// nodes that leave; of quotas and limits in dollars nothing before they are gone. What is
+	// given back may be capped in it between two commands; see builder.
 	Ledger   *feasible.Ledger
 	Bins     *Bins
 	Unplaced Unplaced
@@ -79,6 +80,7 @@ func (s *State) Fork() *State {
 			out.Bins.At(i).Frozen = s.Bins.At(c.Bin).Frozen
 		}
 	}
+	out.Ledger = s.Ledger.Fork() // what commands give back was taken from it
 	return out
 }
 
