@@ -59,6 +59,7 @@ func (c *moveChecker) start() {
 	c.p.Pools = slices.Clone(c.p.Pools)
 	for i := range c.p.Pools {
 		c.p.Pools[i].Usage = slices.Clone(c.p.Pools[i].Usage)
+		c.above(&c.p.Pools[i])
 	}
 	c.p.Quotas = slices.Clone(c.p.Quotas)
 	c.p.Shapes = slices.Clone(c.p.Shapes)
@@ -88,6 +89,24 @@ func (c *moveChecker) move(mv *model.Command) {
 		c.evicted(mv)
 	}
 	c.keep(before)
+}
+
+// above: the nodes of a NodePool above its limits may be replaced by as much as they hold, but those
+// of one whose limit is 0 are not.
+func (c *moveChecker) above(pool *model.Pool) {
+	if !slices.ContainsFunc(c.f.Usages, func(t model.NodeUsage) bool {
+		return t.Held != nil && t.Policy >= 0 && c.f.Policies[t.Policy].Pool == pool.Name
+	}) {
+		return
+	}
+	for _, l := range pool.Limits {
+		if l.Value > 0 && l.Axis < len(pool.Usage) {
+			pool.Usage[l.Axis] = min(pool.Usage[l.Axis], l.Value)
+		}
+	}
+	if pool.NodeLimit > 0 {
+		pool.Nodes = min(pool.Nodes, pool.NodeLimit)
+	}
 }
 
 // keep: what a command gives back of limits beyond what it takes is not for the commands after it,

@@ -139,10 +139,12 @@ func TestCheckMovesKeepsCommandsToTheirOwnLimits(t *testing.T) {
 		nodes      int
 		want       string
 	}{
-		"its own":                  {8000, 4000, 2, ""},
-		"what was left":            {8000, 2000, 2, ""},
-		"of another one":           {7000, 2000, 2, "axis 0 would reach 8000 of 7000"},
-		"one for one at the limit": {6000, 4000, 1, ""},
+		"its own":               {8000, 4000, 2, ""},
+		"what was left":         {8000, 2000, 2, ""},
+		"of another one":        {7000, 2000, 2, "axis 0 would reach 8000 of 7000"},
+		"above the limit":       {3000, 4000, 1, ""},
+		"a larger one above it": {3000, 2000, 2, "axis 0 would reach 5000 of 3000"},
+		"closed":                {0, 4000, 1, "axis 0 would reach 4000 of 0"},
 	} {
 		capacity := func(cpu int64) model.Resources { return model.Resources{cpu, 1 << 34, 0, 110} }
 		f := &model.DisruptionProblem{

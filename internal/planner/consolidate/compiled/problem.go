@@ -148,7 +148,27 @@ func planningProblem(f *model.DisruptionProblem, pools []int) *model.Problem {
 			pool.Returnable, pool.ReturnableNodes = pool.Returnable.Add(f.Usages[i].Held), pool.ReturnableNodes+1
 		}
 	}
+	for i := range p.Pools {
+		if p.Pools[i].ReturnableNodes > 0 {
+			clampUsage(&p.Pools[i])
+		}
+	}
 	return &p
+}
+
+// clampUsage takes a NodePool above its limits as one at its limits, so that its nodes can be replaced
+// by machines that are no larger: it would never be upgraded otherwise. A limit of 0 is left alone:
+// it closes the NodePool (nap disable).
+func clampUsage(pool *model.Pool) {
+	pool.Usage = slices.Clone(pool.Usage)
+	for _, l := range pool.Limits {
+		if l.Value > 0 && pool.Usage.Get(l.Axis) > l.Value {
+			pool.Usage[l.Axis] = l.Value
+		}
+	}
+	if pool.NodeLimit > 0 {
+		pool.Nodes = min(pool.Nodes, pool.NodeLimit)
+	}
 }
 
 func (p *Problem) findDims() {
