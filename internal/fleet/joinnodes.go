@@ -223,14 +223,20 @@ func (h *held) larger(o *held) *held {
 }
 
 // hold states what each node that may be removed holds of the limits of its NodePool, as ofPool
-// counts it.
+// counts it. One that has its replacement gives nothing back: that takes its place.
 func (a *assembly) hold(d *model.DisruptionProblem) {
 	limited := map[string]bool{}
 	for i := range d.Problem.Pools {
 		limited[d.Problem.Pools[i].Name] = len(d.Problem.Pools[i].Limits) > 0 || d.Problem.Pools[i].NodeLimit >= 0
 	}
+	replaced := map[string]bool{} // by the id of the command
+	for _, n := range a.nodes.list {
+		if n.claim != nil && n.claim.Replaces != "" && n.state != model.NodeLeaving {
+			replaced[n.claim.Replaces] = true
+		}
+	}
 	for i, n := range a.nodes.list {
-		if !limited[n.pool] || n.state == model.NodeLeaving {
+		if !limited[n.pool] || n.state == model.NodeLeaving || replaced[n.removedBy()] {
 			continue
 		}
 		d.Usages[i].Held = make(model.Resources, len(d.Problem.Axes))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -149,5 +150,39 @@ func TestDriftedNodeWaitsForNoDrainThatHangs(t *testing.T) {
 	w.pass()
 	if got := len(w.claims()); got != 4 || w.disrupted() != 2 {
 		t.Errorf("a quarter of an hour later: %d NodeClaims and %d nodes are disrupted, want two replacements", got, w.disrupted())
+	}
+}
+
+// A NodePool is at its limits, and pods that waited because of these take the machine that was bought
+// for a drifted node, as they would take any other one. The node goes: else there would be two
+// machines, and none of them upgraded.
+func TestDriftedNodeGoesWhenPodsTakeItsPlaceAtFullLimits(t *testing.T) {
+	objects := []client.Object{nodePool(onlyD4, func(np *karpv1.NodePool) {
+		np.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("4")}
+	})}
+	objects = append(objects, drifted("a", "D4")...)
+	w := newWorld(t, append(objects, running(1, "web", "3", "a")...)...)
+	w.pass()
+	w.pass()
+	w.cloud()
+	var bought string
+	for _, c := range w.claims() {
+		if c.Annotations[v1beta1.AnnotationReplaces] != "" {
+			bought = c.Name
+		}
+	}
+	if bought == "" {
+		t.Fatal("nothing was bought for the drifted node")
+	}
+	w.create(running(1, "wait", "3", bought)[0])
+	w.place = func(*corev1.Pod, string) string { return "" }
+	for range 3 {
+		w.pass()
+		w.evict()
+	}
+	w.terminate()
+	w.pass()
+	if left := w.claims(); len(left) != 1 || left[0].Name != bought || w.recorder.has("rolled back") {
+		t.Errorf("%d NodeClaims are left, want %s alone: %s", len(left), bought, strings.Join(w.recorder.lines, "\n"))
 	}
 }

@@ -17,6 +17,9 @@ import (
 // replacements, or, as far as these are not bought yet, on nodes like them. It must
 // also still be worth it. An empty answer means that it stands.
 //
+// Where a node is replaced whatever that costs and its replacements are there, limits in resources
+// and nodes that leave its pods no place are no objection.
+//
 // It is no objection that the command's own nodes are disrupting or leaving, or that
 // its own replacements are nominated. Quiet times (consolidateAfter) were kept when the
 // command was decided. Recheck does not ask for them again on the nodes that take pods
@@ -278,6 +281,9 @@ func (r *recheck) askPlaces() {
 		spent += r.p.Nodes[n].Price
 	}
 	if !r.place(options) {
+		if r.isReplaced() && (unplaceable{r.st}).forLimits() {
+			return
+		}
 		r.object("", unplaceable{r.st}.explain(int(r.nodes[0])))
 		return
 	}
@@ -285,6 +291,16 @@ func (r *recheck) askPlaces() {
 		r.object("", compiled.Keep(0, model.ReasonDoesNotPay,
 			"Giving back %s saves %s by now, less than evicting their pods costs.", r.p.NodeNames(r.nodes), price-spent))
 	}
+}
+
+// isReplaced reports whether all that was to be bought in the place of a node which goes whatever
+// that costs is there. Pods that waited may have taken its room, because limits left them none. They
+// do so every time: the node would never go, and what was bought for it is needed and stays.
+func (r *recheck) isReplaced() bool {
+	if len(r.bought) == 0 || len(r.toBuy) > 0 {
+		return false
+	}
+	return r.in.Reason == model.DisruptDrifted || r.in.Reason == model.DisruptUnhealthy || r.in.Reason == model.DisruptExpired
 }
 
 // place finds places for all unplaced pods: where the plan has them, if that is known;

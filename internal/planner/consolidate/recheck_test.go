@@ -2,6 +2,7 @@ package consolidate_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -268,4 +269,44 @@ func intentOf(f *model.DisruptionProblem, c *model.Command) consolidate.Intent {
 			consolidate.Replacement{Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
 	}
 	return in
+}
+
+// Pods that waited because of a limit have taken the room of what was bought for a node. It goes all
+// the same where it goes whatever that costs: they would take the room of the next one, too.
+func TestRecheckGoesOnWhereLimitsLeavePodsNoPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool, drift string
+		bought      bool
+		want        []model.Reason
+	}{
+		"drift and a limit":                {"limit=4", " drift=NodePoolDrifted", true, nil},
+		"drift and a limit of nodes":       {"most=1", " drift=NodePoolDrifted", true, nil},
+		"drift and nothing bought":         {"limit=4", " drift=NodePoolDrifted", false, []model.Reason{model.ReasonLimit}},
+		"drift and a limit in dollars":     {"dollars=1.20", " drift=NodePoolDrifted", true, []model.Reason{model.ReasonCostLimit}},
+		"drift and room for another":       {"limit=16", " drift=NodePoolDrifted", true, []model.Reason{model.ReasonNoPlace}},
+		"consolidation, which can wait":    {"limit=4", "", true, []model.Reason{model.ReasonLimit}},
+		"the same with a limit in dollars": {"dollars=1.20", "", true, []model.Reason{model.ReasonCostLimit}},
+	} {
+		s := readFleet(t, `
+type d4 cpu=4 memory=16 price=0.40
+type d8 cpu=8 memory=32 price=0.80 soldout
+pool general `+c.pool+`
+pods web cpu=3 memory=1
+pods wait cpu=3 memory=1
+node a general d8`+c.drift+` : web x1
+`)
+		pool := &s.fleet.Problem.Pools[0]
+		in := decided(t, s)
+		s.fleet.Problem.Nodes, s.fleet.Usages = s.fleet.Problem.Nodes[:1], s.fleet.Usages[:1] // without new
+		if c.bought {
+			s.read("node", "new", strings.Fields("general d4 : wait x1"))
+		} else {
+			in.Replacements = nil
+		}
+		pool.Usage, pool.Nodes = s.fleet.Usages[0].Held, 1
+		s.fleet.Usages[0].Held = nil // new has taken its place
+		if got := reasons(consolidate.Recheck(s.fleet, in)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: objections %v, want %v", name, got, c.want)
+		}
+	}
 }

@@ -44,10 +44,30 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 	return compiled.Keep(n, model.ReasonNoPlace, "The pods of %s have no place elsewhere.", name)
 }
 
+// forLimits reports whether limits in resources or nodes, and nothing else, keep all listed unplaced
+// pods from having a place.
+func (u unplaceable) forLimits() bool {
+	for _, class := range u.st.Unplaced.Classes() {
+		if u.st.Unplaced.Of(class) == 0 {
+			continue
+		}
+		line := u.exhausted(class)
+		if line == nil || !replaceable(line.Reason) || u.refusal(class) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// replaceable reports whether the limits of this reason do not count a node beside its replacement.
+func replaceable(reason model.Reason) bool {
+	return reason == model.ReasonLimit || reason == model.ReasonNodeLimit
+}
+
 // besides is what takes the room in a limit or quota beside the new node: limits in resources and
 // nodes do not count a node that goes.
 func besides(reason model.Reason, name string) string {
-	if reason == model.ReasonLimit || reason == model.ReasonNodeLimit {
+	if replaceable(reason) {
 		return "in the place of " + name
 	}
 	return fmt.Sprintf("while %s exists", name)
