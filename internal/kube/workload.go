@@ -164,9 +164,8 @@ func countIndexes(list string) int {
 // parallel is how many pods a job runs at once from here on, of which so many may still succeed.
 func parallel(job *batchv1.Job, left int) int {
 	// Its condition does not count: it says that the Job is suspended until all pods of a Job that
-	// goes on are there. A Job that another controller manages has its pods in another cluster, as
-	// with MultiKueue.
-	if by := job.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName || startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
+	// goes on are there.
+	if managedElsewhere(job) || startsNoMore(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
 		return 0
 	}
 	n := replicas(job.Spec.Parallelism)
@@ -174,6 +173,12 @@ func parallel(job *batchv1.Job, left int) int {
 		n = min(n, left)
 	}
 	return max(n, 0)
+}
+
+// managedElsewhere reports whether another controller manages a Job: its pods are in another cluster,
+// as with MultiKueue.
+func managedElsewhere(job *batchv1.Job) bool {
+	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName
 }
 
 // startsNoMore reports whether a Job creates no more pods: it has ended or is about to, or it
