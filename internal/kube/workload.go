@@ -92,17 +92,28 @@ func refused(o client.Object) bool {
 // refused one. Pods and owners come to caches separately, and a controller writes no status while
 // it creates pods. Of owners that do not say what their controller has seen the answer is yes.
 func Current(o client.Object, living int) bool {
-	var seen int64
 	var has int32
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
-		seen, has = o.Status.ObservedGeneration, o.Status.Replicas
+		has = o.Status.Replicas
 	case *corev1.ReplicationController:
-		seen, has = o.Status.ObservedGeneration, o.Status.Replicas
+		has = o.Status.Replicas
 	default:
 		return true
 	}
-	return seen >= o.GetGeneration() && living <= max(Workload(o).Pods, int(has))
+	return Observed(o) && living <= max(Workload(o).Pods, int(has))
+}
+
+// Observed reports whether the status of a ReplicaSet or ReplicationController is of its present spec:
+// its controller has come to it since, and has created or deleted pods. Of others it is true.
+func Observed(o client.Object) bool {
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		return o.Status.ObservedGeneration >= o.Generation
+	case *corev1.ReplicationController:
+		return o.Status.ObservedGeneration >= o.Generation
+	}
+	return true
 }
 
 // Queued reports whether the controller of an owner has not looked at it yet, since the owner was made

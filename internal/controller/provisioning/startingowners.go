@@ -46,11 +46,12 @@ type ownerStart struct {
 	queued bool
 }
 
-// ownerShrink is an owner with pods to delete: how many it wants and has, and since when it has as
-// many.
+// ownerShrink is an owner with pods to delete: how many it wants and has, since when it has as many,
+// and whether its controller has not come to it yet.
 type ownerShrink struct {
 	wants, has int
 	since      time.Time
+	queued     bool
 }
 
 func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
@@ -86,8 +87,13 @@ func (s *startingOwners) observe(o client.Object) {
 	deletes := owner.Kind == "ReplicaSet" || owner.Kind == "ReplicationController"
 	if have <= workload.Pods || !deletes {
 		delete(s.shrinks, owner)
-	} else if known := s.shrinks[owner]; known.since.IsZero() || known.wants > workload.Pods {
-		s.shrinks[owner] = ownerShrink{workload.Pods, have, s.clock.Now()}
+	} else {
+		shrink := s.shrinks[owner]
+		if shrink.since.IsZero() || shrink.wants > workload.Pods {
+			shrink = ownerShrink{wants: workload.Pods, has: have, since: s.clock.Now()}
+		}
+		shrink.queued = !kube.Observed(o)
+		s.shrinks[owner] = shrink
 	}
 }
 
@@ -137,7 +143,11 @@ func (s *startingOwners) any() bool {
 			shrink.has, shrink.since = have.Alive, now
 			s.shrinks[owner] = shrink
 		}
-		if have.Alive <= shrink.wants || now.Sub(shrink.since) >= startsWithin {
+		within := startsWithin
+		if shrink.queued {
+			within = queuedWithin
+		}
+		if have.Alive <= shrink.wants || now.Sub(shrink.since) >= within {
 			delete(s.shrinks, owner)
 			continue
 		}

@@ -77,5 +77,13 @@ func TestPodsThatAreTooManyAreWaitedFor(t *testing.T) {
 		if time.Sleep(startsWithin); starting.any() {
 			t.Error("a controller that deletes nothing holds the plan")
 		}
+		set.Generation++
+		starting.observe(set)
+		if time.Sleep(startsWithin); !starting.any() {
+			t.Error("the controller has not come to it")
+		}
+		if time.Sleep(queuedWithin); starting.any() {
+			t.Error("a controller that does not come holds the plan")
+		}
 	})
 }
