@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,9 +32,7 @@ func (t *toldNode) emptied(n *model.Node) bool {
 			t.remaining = append(t.remaining, p.Ref)
 		}
 	}
-	slices.SortFunc(t.remaining, func(x, y model.PodRef) int {
-		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
-	})
+	slices.SortFunc(t.remaining, func(x, y model.PodRef) int { return strings.Compare(x.String(), y.String()) })
 	return true
 }
 

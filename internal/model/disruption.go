@@ -99,7 +99,8 @@ type NodeUsage struct {
 	// ExpiresAt is when the NodeClaim's expireAfter ends, zero for never.
 	ExpiresAt time.Time
 	// Held is what of Pool.Usage, beside one of Pool.Nodes, is this node's, by axis. It is nil
-	// where the NodePool has no limits, and of a node that leaves: no other plan may remove it.
+	// where removing the node gives limits nothing back: its NodePool has none, it leaves
+	// already, or its replacement has taken its place.
 	Held Resources
 	// GracePeriod says that a drain of the node ends by force, because
 	// terminationGracePeriod is set or its repair allows only so much time. A drifted or

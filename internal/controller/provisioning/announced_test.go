@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -377,59 +376,6 @@ func TestAnnouncedPodsWithRoomAreNoNews(t *testing.T) {
 	}
 }
 
-// TestOwnersWithoutPodsAreWaitedForShortly keeps the plan for one workload from being
-// made while others of the same file have not created a pod yet.
-func TestOwnersWithoutPodsAreWaitedForShortly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		first, second := replicaSet("first", 2), replicaSet("second", 2)
-		w.create(first, second)
-		w.create(podsOf("ReplicaSet", first, 0, 1)...)
-		w.create(podsOf("ReplicaSet", second, 0, 1)...)
-		w.sync()
-		starting := w.loop.triggers.complete.Starting
-		starting.observe(first)
-		starting.observe(second)
-		w.loop.pods.Observe(podsOf("ReplicaSet", first, 0, 1)[0].(*corev1.Pod))
-		owner := []Owner{{Kind: "ReplicaSet", Namespace: "default", Name: "first", UID: "uid-first"}}
-		if w.loop.triggers.complete.Complete(t.Context(), owner) {
-			t.Error("the second owner is about to create its first pod")
-		}
-		w.loop.pods.Observe(podsOf("ReplicaSet", second, 0, 1)[0].(*corev1.Pod))
-		if !w.loop.triggers.complete.Complete(t.Context(), owner) {
-			t.Error("both owners have shown a pod after which the others can be planned")
-		}
-		third := replicaSet("third", 2)
-		starting.observe(third)
-		if w.loop.triggers.complete.Complete(t.Context(), owner) {
-			t.Error("the third owner is about to create its first pod")
-		}
-		time.Sleep(startsWithin)
-		starting.observe(third)
-		if !w.loop.triggers.complete.Complete(t.Context(), owner) {
-			t.Error("an owner that creates nothing holds no plan")
-		}
-	})
-}
-
-// The controller manager creates the pods of a few owners at a time. One that had to wait for its
-// turn comes with others, though all were made long ago.
-func TestOwnerThatComesLateAppearsNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		starting := newStartingOwners(clock.RealClock{}, NewExpectedPods(clock.RealClock{}, time.Second))
-		set := replicaSet("web", 2)
-		starting.observe(set)
-		owner, made := Owner{Kind: "ReplicaSet", Namespace: "default", Name: "web", UID: "uid-web"}, time.Now()
-		if got := starting.appeared(owner); !got.Equal(made) {
-			t.Errorf("it appeared %s after it was seen", got.Sub(made))
-		}
-		time.Sleep(startsWithin)
-		if got := starting.appeared(owner); !got.IsZero() {
-			t.Errorf("it appeared %s after it was seen, want now", got.Sub(made))
-		}
-	})
-}
-
 func TestBatchIsMootOnceSchedulerFoundPlaces(t *testing.T) {
 	w := newWorld(t)
 	rs := replicaSet("web", 2)
@@ -491,34 +437,6 @@ func TestJobsOfJobSetAreBoughtForAtOnce(t *testing.T) {
 		w.sync()
 		w.plan()
 		w.wantClaims(bought)
-	})
-}
-
-func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second := jobOfSet(0, 2, 4), jobOfSet(1, 2, 4)
-		pods := NewExpectedPods(clock.RealClock{}, time.Second)
-		for _, pod := range podsOf("Job", first, 0, 2) {
-			pods.Observe(pod.(*corev1.Pod))
-		}
-		starting := newStartingOwners(clock.RealClock{}, pods)
-		starting.observe(first)
-		starting.observe(second)
-		if starting.any() {
-			t.Error("a Job is waited for although another of its set shows what its pods are like")
-		}
-		alone := jobOfSet(5, 1, 4)
-		alone.Labels = nil
-		starting.observe(alone)
-		if !starting.any() {
-			t.Error("a Job by itself is not waited for")
-		}
-		starting.forget(alone)
-		starting.forget(first)
-		starting.forget(second)
-		if len(starting.sets.members)+len(starting.sets.of)+len(starting.starts) != 0 {
-			t.Errorf("what is gone is kept: %v, %v, %v", starting.sets.members, starting.sets.of, starting.starts)
-		}
 	})
 }
 

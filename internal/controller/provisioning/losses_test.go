@@ -61,6 +61,14 @@ func losingWorld(wants int32) (*ExpectedPods, *Completeness) {
 	return pods, &Completeness{Kube: kube, Pods: pods, Announces: func(string) bool { return true }, Announced: announcesAll}
 }
 
+// comes lets a new pod of the set come that has no place.
+func comes(pods *ExpectedPods, b *Batch, i int) {
+	next := ofSet(fmt.Sprint("new-", i), unschedulable)
+	owner := ownerOf(next)
+	pods.Observe(next)
+	b.Trigger(next.Name, News{Owner: &owner})
+}
+
 // The pods of a node that is drained go one after the other, and each is replaced at once. One
 // plan for all that is lost buys less than one for each.
 func TestDrainedNodeIsOneBatch(t *testing.T) {
@@ -73,10 +81,7 @@ func TestDrainedNodeIsOneBatch(t *testing.T) {
 		for i := range n {
 			time.AfterFunc(time.Duration(i)*200*time.Millisecond, func() {
 				pods.Observe(ofSet(fmt.Sprint("old-", i), takenAway))
-				next := ofSet(fmt.Sprint("new-", i), unschedulable)
-				owner := ownerOf(next)
-				pods.Observe(next)
-				b.Trigger(next.Name, News{Owner: &owner})
+				comes(pods, b, i)
 			})
 		}
 		if got := closed(ctx, t, b, c.Complete); !strings.HasSuffix(got, " after 1.6s") {
@@ -94,10 +99,7 @@ func TestLeavingNodeHoldsBatchForIdleTime(t *testing.T) {
 		b.Trigger("node", News{Owner: &node})
 		for i := range 40 {
 			time.AfterFunc(time.Duration(i)*50*time.Millisecond, func() {
-				next := ofSet(fmt.Sprint("new-", i), unschedulable)
-				owner := ownerOf(next)
-				pods.Observe(next)
-				b.Trigger(next.Name, News{Owner: &owner})
+				comes(pods, b, i)
 			})
 		}
 		if got := closed(ctx, t, b, c.Complete); !strings.HasSuffix(got, " after 1s") {
@@ -114,28 +116,25 @@ func TestLossIsAPodThatWasTakenAway(t *testing.T) {
 		before func(*corev1.Pod)
 		goes   func(*ExpectedPods)
 		want   bool
+		stays  int32 // how many pods the owner has beside the new one
 	}{
-		"evicted":                 {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", takenAway)) }, true},
-		"vanished with its node":  {bound, func(p *ExpectedPods) { forget(p, "old") }, true},
-		"evicted, and gone since": {takenAway, func(p *ExpectedPods) { forget(p, "old") }, false},
-		"ended by its kubelet":    {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", shutDown)) }, true},
-		"failed by itself":        {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", failed)) }, false},
-		"scaled down":             {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", scaledDown)) }, false},
+		"evicted":                 {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", takenAway)) }, true, 0},
+		"vanished with its node":  {bound, func(p *ExpectedPods) { forget(p, "old") }, true, 0},
+		"evicted, and gone since": {takenAway, func(p *ExpectedPods) { forget(p, "old") }, false, 0},
+		"ended by its kubelet":    {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", shutDown)) }, true, 0},
+		"failed by itself":        {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", failed)) }, false, 0},
+		"scaled down":             {bound, func(p *ExpectedPods) { p.Observe(ofSet("old", scaledDown)) }, false, 0},
 		"scaled down and gone": {bound, func(p *ExpectedPods) {
 			p.Observe(ofSet("old", scaledDown))
 			forget(p, "old")
-		}, false},
-		"ended and deleted": {ended, func(p *ExpectedPods) { forget(p, "old") }, false},
-		"waited":            {unschedulable, func(p *ExpectedPods) { forget(p, "old") }, false},
-		"none":              {bound, func(*ExpectedPods) {}, false},
+		}, false, 0},
+		"ended and deleted": {ended, func(p *ExpectedPods) { forget(p, "old") }, false, 0},
+		"waited":            {unschedulable, func(p *ExpectedPods) { forget(p, "old") }, false, 0},
+		"none":              {before: bound, goes: func(*ExpectedPods) {}, stays: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				wants := int32(1)
-				if name == "none" {
-					wants = 2 // the old one stays
-				}
-				pods, completeness := losingWorld(wants)
+				pods, completeness := losingWorld(1 + c.stays)
 				pods.Observe(ofSet("old", c.before))
 				c.goes(pods)
 				next := ofSet("new", unschedulable)

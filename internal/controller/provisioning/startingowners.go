@@ -19,6 +19,14 @@ const (
 	queuedWithin = 30 * time.Second
 )
 
+// patience is how long an owner is waited for.
+func patience(queued bool) time.Duration {
+	if queued {
+		return queuedWithin
+	}
+	return startsWithin
+}
+
 // startingOwners are the owners that want pods and have none yet, and those that are about to delete
 // pods which wait. A plan that waits for them is one plan for all. An owner is not waited for where
 // workloads of its set have two pods, after which those of this one are planned, too. It is safe for
@@ -131,11 +139,8 @@ func (s *startingOwners) any() bool {
 			delete(s.starts, owner)
 			continue
 		}
-		within := startsWithin
-		if start.queued && start.since.Before(s.closed) {
-			within = queuedWithin
-		}
-		found = found || now.Sub(start.since) < within && !s.shown(owner)
+		waits := patience(start.queued && start.since.Before(s.closed))
+		found = found || now.Sub(start.since) < waits && !s.shown(owner)
 	}
 	for owner, shrink := range s.shrinks {
 		have := s.pods.Of(owner)
@@ -143,11 +148,7 @@ func (s *startingOwners) any() bool {
 			shrink.has, shrink.since = have.Alive, now
 			s.shrinks[owner] = shrink
 		}
-		within := startsWithin
-		if shrink.queued {
-			within = queuedWithin
-		}
-		if have.Alive <= shrink.wants || now.Sub(shrink.since) >= within {
+		if have.Alive <= shrink.wants || now.Sub(shrink.since) >= patience(shrink.queued) {
 			delete(s.shrinks, owner)
 			continue
 		}

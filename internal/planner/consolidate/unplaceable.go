@@ -59,13 +59,13 @@ func (u unplaceable) forLimits() bool {
 	return true
 }
 
-// replaceable reports whether the limits of this reason do not count a node beside its replacement.
+// replaceable reports whether in limits of this reason the replacement of a node takes its place.
 func replaceable(reason model.Reason) bool {
 	return reason == model.ReasonLimit || reason == model.ReasonNodeLimit
 }
 
-// besides is what takes the room in a limit or quota beside the new node: limits in resources and
-// nodes do not count a node that goes.
+// besides says of which room in a limit or quota a new node would need more: that of the node which
+// goes, or what is left beside it.
 func besides(reason model.Reason, name string) string {
 	if replaceable(reason) {
 		return "in the place of " + name

@@ -24,8 +24,8 @@ type State struct {
 	// Counts has the pods by topology domain.
 	Counts *topology.Counts
 	// Ledger has what is left of limits and quotas. New nodes take of it. Removed nodes that
-	// exist give back what they hold of limits in resources and nodes, which do not count
-	// nodes that leave; of quotas and limits in dollars nothing before they are gone. What is
+	// exist give back what they hold of limits in resources and nodes, where what replaces them
+	// takes their place; of quotas and limits in dollars nothing before they are gone. What is
 	// given back may be capped in it between two commands; see builder.
 	Ledger   *feasible.Ledger
 	Bins     *Bins
