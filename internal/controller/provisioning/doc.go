@@ -54,7 +54,7 @@
 // land there, pods are nominated for their node once it has registered, the largest
 // first (nominees.go, nominations.go).
 //
-//   - batch.go, expectedpods.go, losses.go, owners.go: when a batch closes
+//   - batch.go, expectedpods.go, losses.go, owners.go, startingowners.go: when a batch closes
 //   - triggers.go: what opens one
 //   - endings.go: claims that end without a machine end together
 //   - loop.go: the rounds
