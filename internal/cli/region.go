@@ -34,7 +34,7 @@ func regionOfZones(zones []string) string {
 // count: where they ask for a zone of another region, the answer must say so.
 func zonesNamed(objects *kube.Objects, pools map[string]*v1.NodePool) []string {
 	var zones []string
-	for o := range objects.All() {
+	for _, o := range objects.Distinct() {
 		if node, is := o.(*corev1.Node); is {
 			zones = append(zones, node.Labels[corev1.LabelTopologyZone])
 		}
