@@ -148,6 +148,8 @@ type announcement struct {
 	// living counts its pods that are not terminal, those that are going too: their
 	// successors come when they are gone.
 	living int
+	// staying counts those of them that are on a node and are not going.
+	staying int
 	// uncounted is how many of its pods have succeeded without being counted.
 	uncounted int
 	// newest is the pattern of the pods to come: the last one created.
@@ -200,10 +202,14 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 		return nil
 	}
 	of, uncounted := map[string]*announcement{}, map[string]int{}
+	var unwanted []*Pod
 	for _, p := range s.pods {
 		w := s.coming.workloads[p.OwnerUID]
 		if w != nil && p.Uncounted {
 			uncounted[w.UID]++
+		}
+		if w == nil && p.Owner.Kind == deployment && p.staysOnNode() {
+			unwanted = append(unwanted, p)
 		}
 		if w == nil || p.Terminal {
 			continue
@@ -214,6 +220,9 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 			of[w.UID] = a
 		}
 		a.living++
+		if p.staysOnNode() {
+			a.staying++
+		}
 		a.gated = a.gated || p.Gated
 		if newerPod(p, a.newest) {
 			a.newest = p
@@ -224,12 +233,13 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 			a.uncounted = n
 		}
 	}
-	return s.dueOf(of, now)
+	return s.dueOf(of, unwanted, now)
 }
 
-// dueOf are the announcements of what workloads and their sets have still to create; of has
-// what is known of the pods of each workload.
-func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announcement {
+// dueOf are the announcements of what workloads and their sets have still to create, but for what
+// finds room in that of pods which go; of has what is known of the pods of each workload, and
+// unwanted are the pods on nodes whose ReplicaSets want none.
+func (s *Snapshot) dueOf(of map[string]*announcement, unwanted []*Pod, now time.Time) []*announcement {
 	var due []*announcement
 	inSet := map[string]int{}
 	for _, a := range of {
@@ -245,6 +255,7 @@ func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announce
 		}
 		due = append(due, a)
 	}
+	surplusOf(of, unwanted).cover(due)
 	due = append(due, s.dueOfSets(of, now)...)
 	due = slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || s.ending(a.namespace) || !a.serves(now) })
 	return s.creating(due, now)
