@@ -20,6 +20,8 @@ type devices struct {
 	// follows is the pod that comes first to a claim which both share. It is not nil where that
 	// is why the pod cannot be planned.
 	follows *Pod
+	// ignored is whether resource claims are left alone here. The pod cannot be planned then.
+	ignored bool
 }
 
 // addTo adds the numbers of devices to a vector in place.
@@ -33,7 +35,11 @@ func (d *devices) addTo(v model.Resources, axes model.Axes) {
 
 // fix is what to do about the problem of the claims; empty stands for what helps in general.
 func (d *devices) fix() string {
-	if d.follows == nil {
+	switch {
+	case d.ignored:
+		return "Let nap plan resource claims, with --ignore-dra-requests=false (chart: settings.ignoreDraRequests: false), " +
+			"or request an extended resource such as nvidia.com/gpu."
+	case d.follows == nil:
 		return ""
 	}
 	return fmt.Sprintf("Wait until pod %s has a node; where it gets none, change or delete it, or give each pod a ResourceClaim "+
@@ -112,7 +118,7 @@ func (r *deviceResolver) resolve(p *Pod, of func(*Pod, *DeviceClaim) (claimed, s
 		return d, ""
 	}
 	if r.ofGPU == nil {
-		return d, "spec.resourceClaims: nap leaves pods with resource claims alone here (--ignore-dra-requests)"
+		return devices{ignored: true}, "spec.resourceClaims: nap leaves pods with resource claims alone here (--ignore-dra-requests)"
 	}
 	for i := range p.Spec.DeviceClaims {
 		ref := &p.Spec.DeviceClaims[i]

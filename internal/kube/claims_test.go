@@ -330,6 +330,11 @@ func TestIgnoredClaimsAreLeftAlone(t *testing.T) {
 		if got := said(in, plan); got != want {
 			t.Errorf("ignore %v: got  %s\nwant %s", ignore, got, want)
 		}
+		for _, x := range in.Rejected {
+			if !strings.Contains(x.Fix, "--ignore-dra-requests=false") {
+				t.Errorf("ignore %v: pod %s is told to do %q", ignore, x.Pod, x.Fix)
+			}
+		}
 	}
 }
 
