@@ -16,11 +16,17 @@ type commands struct {
 	settling []*command
 }
 
-// nodes are the nodes of the active commands, by name.
+// nodes are the nodes of the active commands, and those of the others whose claims are deleted,
+// by name: the mirror may not have seen the deletion yet.
 func (cs *commands) nodes() map[string]bool {
 	out := map[string]bool{}
 	for _, c := range cs.active {
 		for _, r := range slices.Concat(c.Remove, c.released) {
+			out[r.Node] = true
+		}
+	}
+	for _, c := range cs.settling {
+		for _, r := range c.Remove {
 			out[r.Node] = true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // strayFor is how long a taint without a command may stand before it is removed.
@@ -42,12 +43,27 @@ func (t *strayTaints) release(ctx context.Context, underWay map[string]bool) {
 			since = now
 		}
 		seen[node.Name] = since
-		if now.Sub(since) >= strayFor {
-			t.marker.clear(ctx, Removed{Claim: claim.Name, Node: node.Name})
+		if now.Sub(since) >= strayFor && !t.free(ctx, Removed{Claim: claim.Name, Node: node.Name}) {
+			seen[node.Name] = now // it is asked about again after a while
 		}
 	}
 	t.since, t.clean = seen, 0
 	if len(seen) == 0 && len(underWay) == 0 {
 		t.clean = revision
 	}
+}
+
+// free makes a node ordinary again, unless its claim is gone or being deleted. The API server is
+// asked: the mirror may be behind, and this process may have begun after the deletion. It reports
+// whether the claim is there to stay.
+func (t *strayTaints) free(ctx context.Context, r Removed) bool {
+	claim, err := readClaim(ctx, t.marker.live, r.Claim)
+	if err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "reading the claim of a node with a stray taint failed, trying again", "Node", r.Node)
+	}
+	if claim == nil || err != nil {
+		return false
+	}
+	t.marker.clear(ctx, r)
+	return true
 }
