@@ -373,3 +373,22 @@ func TestQuotaCommandNamesTheQuotaThatIsShort(t *testing.T) {
 		}
 	}
 }
+
+// Of pods that end by themselves an explanation offers nothing to do: consolidateAfter does not
+// hold their node.
+func TestNothingIsOfferedForPodsThatEnd(t *testing.T) {
+	moves := movedForReasons(t)
+	n, err := moves.find("general-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves.input.Disruption.Usages[n].Ending = 1
+	for _, info := range model.Reasons() {
+		if info.Reason != model.ReasonNotQuiet {
+			continue
+		}
+		if _, commands := explainedKept(t, moves, info); len(commands) > 0 {
+			t.Errorf("offers %q", commands)
+		}
+	}
+}

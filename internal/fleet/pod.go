@@ -163,6 +163,25 @@ func vacates(p *Pod, now time.Time) bool {
 	return p.Leaving.GoneBy.After(now.Add(-overdue)) && !p.Leaving.GoneBy.After(now.Add(vacatesWithin))
 }
 
+// stuckInEnding is how long after its time consolidation still counts on the end of a pod.
+const stuckInEnding = 30 * time.Second
+
+// endingUntil is until when consolidation waits for the end of a pod: it is decided about its
+// node with less on it then. It is zero for a pod that stays, ends later than those with the
+// default grace period, should have been gone for long, or whose like comes again.
+func endingUntil(p *Pod, now time.Time) time.Time {
+	if p.Leaving == nil || p.Terminal || p.Daemon || p.Static || p.Leaving.GoneBy.After(now.Add(vacatesWithin)) {
+		return time.Time{}
+	}
+	if p.Leaving.GoneBy.After(now) {
+		return p.Leaving.GoneBy
+	}
+	if end := p.Leaving.GoneBy.Add(stuckInEnding); end.After(now) {
+		return end
+	}
+	return time.Time{}
+}
+
 // Movable reports whether a pod of a node that leaves needs a place elsewhere
 // now: it is active (or a StatefulSet's pod on its way out, whose successor
 // comes), belongs to neither a DaemonSet nor the node, and nothing forbids to

@@ -223,6 +223,7 @@ func (w *usageWriter) write(n *stateNode) model.NodeUsage {
 		w.addClaim(&u, n)
 	}
 	w.addMovable(&u, n)
+	w.addEnding(&u, n)
 	u.DoNotDisruptPods, u.DaemonPods = w.doNotDisrupt(n), w.daemonPods(n)
 	return u
 }
@@ -300,6 +301,21 @@ func (w *usageWriter) addMovable(u *model.NodeUsage, n *stateNode) {
 		u.Pods = append(u.Pods, model.ClassPods{Class: class, Pods: pods})
 	}
 	slices.SortFunc(u.Pods, func(x, y model.ClassPods) int { return cmp.Compare(x.Class, y.Class) })
+}
+
+// addEnding counts the pods of a node that end.
+func (w *usageWriter) addEnding(u *model.NodeUsage, n *stateNode) {
+	for _, p := range n.pods {
+		if !n.runsPod(p) {
+			continue
+		}
+		if until := endingUntil(p, w.opts.Now); !until.IsZero() {
+			u.Ending++
+			if until.After(u.EndingUntil) {
+				u.EndingUntil = until
+			}
+		}
+	}
 }
 
 // doNotDisrupt are the pods of a node that must not be evicted, by name: those with

@@ -189,3 +189,42 @@ func TestBudgetsOfDaemonPodsThatADrainEvictsAreStated(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// Consolidation waits for pods that will be gone in moments, not for those that take longer or hang.
+func TestEndingPodsAreCountedUntilTheyHang(t *testing.T) {
+	now := time.Date(2026, 6, 18, 12, 0, 0, 0, time.UTC)
+	goes := func(in time.Duration) *Leaving { return &Leaving{Since: now.Add(-time.Hour), GoneBy: now.Add(in)} }
+	for name, c := range map[string]struct {
+		pod  Pod
+		want time.Duration // until when it is waited for, 0 for not at all
+	}{
+		"it stays":              {Pod{}, 0},
+		"it ends":               {Pod{Terminating: true, Leaving: goes(30 * time.Second)}, 30 * time.Second},
+		"it takes longer":       {Pod{Terminating: true, Leaving: goes(31 * time.Second)}, 0},
+		"it is overdue":         {Pod{Terminating: true, Leaving: goes(-10 * time.Second)}, 20 * time.Second},
+		"it hangs":              {Pod{Terminating: true, Leaving: goes(-30 * time.Second)}, 0},
+		"it is a daemon's":      {Pod{Terminating: true, Daemon: true, Leaving: goes(time.Second)}, 0},
+		"it has ended":          {Pod{Terminating: true, Terminal: true, Leaving: goes(time.Second)}, 0},
+		"it leaves another one": {Pod{Terminating: true, Node: "node-2", Leaving: goes(time.Second)}, 0},
+	} {
+		store := NewStore()
+		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
+		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+		p := c.pod
+		p.Ref, p.Spec, p.Labels = model.PodRef{Namespace: "default", Name: "web"},
+			&PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, &Labels{}
+		if p.Node == "" {
+			p.Node = "node-1"
+		}
+		store.Put(&p)
+		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Options: Options{Now: now}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		usage := &in.Disruption.Usages[0]
+		if waits := c.want > 0; waits != (usage.Ending == 1) || waits && !usage.EndingUntil.Equal(now.Add(c.want)) {
+			t.Errorf("%s: %d pods end, waited for until %s, want %s", name, usage.Ending, usage.EndingUntil, c.want)
+		}
+	}
+}

@@ -88,6 +88,10 @@ type NodeUsage struct {
 	// Created is when the NodeClaim was created, InitializedAt when the node became
 	// able to run pods, LastPodEvent when a pod last came or went.
 	Created, InitializedAt, LastPodEvent time.Time
+	// Ending is how many pods of the node are being deleted and take their room for moments more,
+	// those of DaemonSets and static ones aside. EndingUntil is when they are waited for no longer.
+	Ending      int
+	EndingUntil time.Time
 	// Drift is the reason for which the node differs from what would be bought
 	// now, empty when it does not. DriftSince is when that began.
 	Drift      string

@@ -149,7 +149,8 @@ func Reasons() []ReasonInfo {
 		{ReasonWindow, "Consolidation waits for the maintenance window (--consolidate-in-maintenance-window).",
 			"Wait for the window, or change the maintenance configuration."},
 		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},
-		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
+		{ReasonNotQuiet, "Pods came or went on the node too recently, or some of them are ending.",
+			"Wait, or lower spec.disruption.consolidateAfter."},
 		{ReasonPolicy, "The NodePool lets only empty nodes go, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
 		{ReasonExpiresLater, "The node expires soon, and goes then: its pods need no new node, one of them cannot be evicted then, or enough " +

@@ -117,11 +117,12 @@ func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool 
 }
 
 // waitsForQuiet reports whether so many nodes will be quiet soon that consolidation
-// had better wait for them.
-func (p *pacing) waitsForQuiet(planned *model.Commands, now time.Time) bool {
+// had better wait for them. Pods that end are mostly gone long before their time.
+func (p *pacing) waitsForQuiet(planned *model.Commands, usages []model.NodeUsage, now time.Time) bool {
 	soon := 0
 	for i := range planned.Kept {
-		if k := &planned.Kept[i]; k.Reason == model.ReasonNotQuiet && k.Until.Sub(now) <= quietSoon {
+		k := &planned.Kept[i]
+		if k.Reason == model.ReasonNotQuiet && (k.Until.Sub(now) <= quietSoon || k.Until.Equal(usages[k.Node].EndingUntil)) {
 			soon++
 		}
 	}

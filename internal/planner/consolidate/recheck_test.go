@@ -310,3 +310,13 @@ node a general d8`+c.drift+` : web x1
 		}
 	}
 }
+
+// A command that has begun goes on when pods of its node end: it needs no more room for that.
+func TestRecheckDoesNotWaitForPodsThatEnd(t *testing.T) {
+	s := readFleet(t, twoHalves)
+	in := decided(t, s)
+	s.tenancy(in.Nodes[0]).Ending, s.tenancy(in.Nodes[0]).EndingUntil = 1, now.Add(10*time.Second)
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Errorf("objections %v", found)
+	}
+}

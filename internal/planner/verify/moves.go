@@ -230,6 +230,9 @@ func (c *moveChecker) policy(mv *model.Command, n int) {
 		c.report("policy", "%s is static, never consolidated or not quiet", name)
 	}
 	_, cost := c.evictions([]int{n})
+	if cost > 0 && t.Ending > 0 && t.EndingUntil.After(c.f.Now) {
+		c.report("policy", "%d pods of %s are ending", t.Ending, name)
+	}
 	if mv.Reason == model.DisruptEmpty && cost > 0 || policy.Consolidation == model.WhenEmpty && cost > 0 {
 		c.report("policy", "%s is not empty", name)
 	}

@@ -126,7 +126,24 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s lets only empty nodes go, and %s runs %s.",
 			policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
 	}
-	return nil
+	return r.ending(n)
+}
+
+// ending keeps a node, unless it is empty, while pods of it end: what room they leave, there and
+// elsewhere, is known in moments, and what is bought or moved before may be for nothing.
+func (r Rules) ending(n int) *model.KeptNode {
+	t := &r.p.Input.Usages[n]
+	if t.Ending == 0 || r.p.Nodes[n].Empty() || !t.EndingUntil.After(r.p.Input.Now) {
+		return nil
+	}
+	are, they := "are", "they are"
+	if t.Ending == 1 {
+		are, they = "is", "it is"
+	}
+	why := compiled.Keep(n, model.ReasonNotQuiet, "%s of %s %s ending; %s waited for until %s at the latest.",
+		compiled.Plural(t.Ending, "pod"), r.p.NodeName(n), are, they, compiled.FormatTime(t.EndingUntil))
+	why.Until = t.EndingUntil
+	return why
 }
 
 // Frozen says that the NodePool of a node is frozen, or is nil.

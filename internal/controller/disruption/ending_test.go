@@ -1,0 +1,103 @@
+package disruption
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// ending are running pods that are being deleted and will be gone, or should have been, by a time
+// on the clock of a world that is made now.
+func ending(n int, on string, goneIn time.Duration) []client.Object {
+	out := running(n, "old", "1500m", on)
+	at, grace := metav1.NewTime(time.Now().Add(time.Hour+goneIn)), int64(2*time.Hour/time.Second)
+	for _, o := range out {
+		p := o.(*corev1.Pod)
+		p.Finalizers, p.DeletionTimestamp, p.DeletionGracePeriodSeconds = []string{"test/holds"}, &at, &grace
+	}
+	return out
+}
+
+// gone lets the pods end that are being deleted.
+func (w *world) gone() {
+	for _, p := range w.pods() {
+		if p.DeletionTimestamp != nil {
+			p.Finalizers = nil
+			w.must(w.kube.Update(w.ctx, &p))
+		}
+	}
+}
+
+// While a workload is scaled down, the pods that end fill nodes that are half empty a moment later:
+// nothing is bought and nothing moves for that.
+func TestConsolidationWaitsForPodsThatEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		goneIn time.Duration
+		waits  bool
+	}{
+		"they end":                    {2 * time.Second, true},
+		"they are overdue":            {-10 * time.Second, true},
+		"they hang":                   {-time.Minute, false},
+		"they have a long time to go": {time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(machine("a", "D16"), machine("c", "D16"), running(5, "web", "1500m", "a"), running(5, "web", "1500m", "c"),
+				ending(5, "a", c.goneIn), ending(5, "c", c.goneIn))...)
+			w.pass()
+			if got := len(w.loop.commands.active) == 0; got != c.waits {
+				t.Fatalf("%d commands are begun, want it to wait: %t", len(w.loop.commands.active), c.waits)
+			}
+			if !c.waits {
+				return
+			}
+			w.gone()
+			w.run(10)
+			if got := w.sizes(); got != "D16" || len(w.evicted) != 5 {
+				t.Errorf("left are %s after %d evictions, want one D16 after 5", got, len(w.evicted))
+			}
+			w.wantQuiet()
+		})
+	}
+}
+
+// A node without such pods waits, too, while many others have some: its pods will have room there.
+func TestConsolidationWaitsWhileManyNodesHavePodsThatEnd(t *testing.T) {
+	objects := all(machine("a", "D16"), machine("b", "D16"), machine("c", "D16"),
+		running(3, "web", "1500m", "a"), running(3, "web", "1500m", "b"), running(3, "web", "1500m", "c"))
+	w := newWorld(t, slices.Concat(objects, ending(7, "a", 25*time.Second), ending(7, "c", 25*time.Second))...)
+	w.pass()
+	if got := len(w.claims()); got != 3 {
+		t.Fatalf("%d claims, want the three alone: a machine was bought for the pods of b", got)
+	}
+	w.gone()
+	w.run(10)
+	if got := w.sizes(); got != "D16" || len(w.evicted) != 6 {
+		t.Errorf("left are %s after %d evictions, want one D16 after 6", got, len(w.evicted))
+	}
+	w.wantQuiet()
+}
+
+// Nodes on which pods end all the time hold the others for half a minute, not for ever.
+func TestWaitForPodsThatEndIsBounded(t *testing.T) {
+	var p pacing
+	begun := time.Unix(1_700_000_000, 0)
+	waited := time.Duration(0)
+	for ; waited < time.Hour; waited += time.Second {
+		now := begun.Add(waited)
+		until := now.Add(25 * time.Second)
+		if !p.waitsForQuiet(&model.Commands{
+			Commands: []model.Command{{Nodes: []int{1}}}, Kept: []model.KeptNode{{Reason: model.ReasonNotQuiet, Until: until}},
+		}, []model.NodeUsage{{Ending: 1, EndingUntil: until}, {}}, now) {
+			break
+		}
+	}
+	if waited != quietAtMost {
+		t.Errorf("consolidation waited for %s, want %s", waited, quietAtMost)
+	}
+}
