@@ -310,7 +310,7 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 		return
 	}
 	if !placed && !b.eval.Buyer.Buy(state.AnyPrice) && !f.release() {
-		why := unplaceable{b.st}.explain(int(n))
+		why := unplaceable{st: b.st}.explain(int(n))
 		b.st.Undo(start)
 		b.refuse(nodes, why)
 		return

@@ -50,7 +50,7 @@ func (k keeping) explain(n int32) *model.KeptNode {
 		return compiled.Keep(int(n), model.ReasonNoCheaper,
 			"%s costs %s and its pods have room elsewhere only together with other moves.", name, node.Price)
 	}
-	left := unplaceable{b.st}
+	left := unplaceable{st: b.st}
 	pods, fit := left.summary()
 	before := b.st.Price()
 	due := model.Money(node.EvictionCost) + b.p.Input.Terms.LeastSaving(node.Price)

@@ -282,16 +282,37 @@ func (r *recheck) askPlaces() {
 		spent += r.p.Nodes[n].Price
 	}
 	if !r.place(options) {
-		if r.isReplaced() && (unplaceable{r.st}).forLimits() {
+		if r.isReplaced() && (unplaceable{st: r.st}).forLimits() {
 			return
 		}
-		r.object("", unplaceable{r.st}.explain(int(r.nodes[0])))
+		r.object("", r.noPlace())
 		return
 	}
 	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(evictionCost) {
 		r.object("", compiled.Keep(0, model.ReasonDoesNotPay,
 			"Giving back %s saves %s by now, less than evicting their pods costs.", r.p.NodeNames(r.nodes), price-spent))
 	}
+}
+
+// noPlace is what the pods without a place wait for, machines on their way that have room for all of
+// them, such as those of other commands; or why they have none. Pods that come meanwhile take any
+// room, that of a replacement, too, and leave what was bought for themselves.
+func (r *recheck) noPlace() *model.KeptNode {
+	n := int(r.nodes[0])
+	start := r.st.Mark()
+	coming := slices.DeleteFunc(r.st.Eligible.Coming(), func(i int32) bool { return r.st.Bins.At(i).Removed })
+	if len(coming) > 0 && state.NewPlacer(r.st).PlaceOn(coming) {
+		var taken []int32
+		for _, c := range r.st.Since(start) {
+			if !slices.Contains(taken, c.Bin) {
+				taken = append(taken, c.Bin)
+			}
+		}
+		return compiled.Keep(n, model.ReasonNotInitialized,
+			"The pods of %s have room on %s, not ready yet.", r.p.NodeNames(r.nodes), r.p.NodeNames(taken))
+	}
+	r.st.Undo(start)
+	return unplaceable{st: r.st, now: true}.explain(n)
 }
 
 // isReplaced reports whether all that was to be bought in the place of a node which goes whatever

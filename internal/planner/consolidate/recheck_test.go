@@ -320,3 +320,39 @@ func TestRecheckDoesNotWaitForPodsThatEnd(t *testing.T) {
 		t.Errorf("objections %v", found)
 	}
 }
+
+// Others have taken the room of a command. It waits for machines on their way that have some, such
+// as the replacements of other commands, and for no others.
+func TestRecheckWaitsForMachinesOnTheirWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		machine string
+		waits   bool
+	}{
+		"none":                     {"", false},
+		"it starts":                {"node c general small starting age=1m", true},
+		"it is promised to others": {"node c general small starting ordered age=1m", false},
+		"it takes too long":        {"node c general small starting age=20m", false},
+		"it is too small":          {"type tiny cpu=0.5 memory=2 price=0.02\nnode c general tiny starting age=1m", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := readFleet(t, twoHalves+c.machine+"\n")
+			in := decided(t, s)
+			for n := range s.fleet.Problem.Nodes {
+				if node := &s.fleet.Problem.Nodes[n]; node.Name != "c" && !slices.Contains(in.Nodes, node.Name) {
+					node.Used = node.Allocatable
+				}
+			}
+			found := consolidate.Recheck(s.fleet, in)
+			if len(found) != 1 || found[0].Passing != c.waits {
+				t.Fatalf("objections %+v, want one that passes: %t", found, c.waits)
+			}
+			want := "on no other node now"
+			if c.waits {
+				want = "have room on c, not ready yet"
+			}
+			if !strings.Contains(found[0].Message, want) || strings.Contains(found[0].Message, "bought") {
+				t.Errorf("says %q, want %q and of no machine that can be bought", found[0].Message, want)
+			}
+		})
+	}
+}

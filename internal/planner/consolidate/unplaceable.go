@@ -12,7 +12,11 @@ import (
 )
 
 // unplaceable explains why the listed unplaced pods of a state have no place.
-type unplaceable struct{ st *state.State }
+type unplaceable struct {
+	st *state.State
+	// now says that no machine was sought for them.
+	now bool
+}
 
 // explain says of the first class of them what keeps it off the other nodes, or from
 // being given a new one. The pods come from node n.
@@ -24,8 +28,12 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 		if count == 0 {
 			continue
 		}
-		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s %s on no other node and on no machine that can be bought",
-			compiled.Plural(int(count), "pod"), p.Owner(class), name, compiled.Fit(int(count)))
+		where, one := "on no other node and on no machine that can be bought", "one"
+		if u.now {
+			where, one = "on no other node now", "a machine"
+		}
+		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s %s %s",
+			compiled.Plural(int(count), "pod"), p.Owner(class), name, compiled.Fit(int(count)), where)
 		for _, cp := range p.Nodes[n].Moving {
 			if p.FirstMovable+cp.Class == int(class) {
 				why.Pod = p.Input.Movable[cp.Class].Pods[cp.Pods[0]]
@@ -36,7 +44,7 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 			why.Message += fmt.Sprintf(": where there is room there is %s, wanted is %s", refusal.Have, refusal.Want)
 		} else if line := u.exhausted(class); line != nil {
 			why.Reason = line.Reason
-			why.Message += fmt.Sprintf(": %s leaves no room for one %s", line.Name, besides(line.Reason, name))
+			why.Message += fmt.Sprintf(": %s leaves no room for %s %s", line.Name, one, besides(line.Reason, name))
 		}
 		why.Message += "."
 		return why
