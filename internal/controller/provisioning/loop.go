@@ -290,7 +290,7 @@ func (l *Loop) reserveFor(in *planInputs, refs []model.PodRef, claim string) {
 			continue // others may have the room
 		}
 		l.reservations.put(record, claim)
-		l.nominate(record, claim)
+		l.nominate(in.snapshot, record, claim)
 	}
 }
 
@@ -299,7 +299,7 @@ func (l *Loop) reserveFor(in *planInputs, refs []model.PodRef, claim string) {
 func (l *Loop) nominateTransferred(ctx context.Context, in *planInputs) error {
 	looked := map[string]bool{}
 	for _, pod := range l.reservations.takeTransferred() {
-		l.nominate(pod.record, pod.claim)
+		l.nominate(in.snapshot, pod.record, pod.claim)
 		claim := in.snapshot.Claim(pod.claim)
 		if l.nominations == nil || claim == nil || claim.NodeName == "" || looked[pod.claim] {
 			continue
@@ -313,9 +313,9 @@ func (l *Loop) nominateTransferred(ctx context.Context, in *planInputs) error {
 }
 
 // nominate promises the node of a claim to a pod that waits, once that exists.
-func (l *Loop) nominate(pod *fleet.Pod, claim string) {
+func (l *Loop) nominate(snapshot *fleet.Snapshot, pod *fleet.Pod, claim string) {
 	if l.nominations != nil && pod != nil && pod.Node == "" && pod.Announced == 0 {
-		l.nominations.promise(pod, claim)
+		l.nominations.promise(snapshot, pod, claim)
 	}
 }
 

@@ -35,7 +35,7 @@ import (
 // from those of preemption, which are left alone, also after a restart.
 //
 // Each costs a request, at the moment in which the control plane has most to do, and is in
-// vain once the pod is bound. So the largest pods come first, and nominations take a share of
+// vain once the pod is bound. So pods that few zones are open to and large pods come first, and nominations take a share of
 // the requests that the controller may make: what makes nodes ready does not wait for them.
 type nominations struct {
 	*nominees
@@ -62,14 +62,20 @@ func newNominations(clients Clients, mirror Mirror, clk clock.Clock, perSecond i
 	}
 }
 
-// promise promises a claim's machine to a pod.
-func (n *nominations) promise(pod *fleet.Pod, claim string) {
+// promise promises a claim's machine to a pod of a snapshot.
+func (n *nominations) promise(snapshot *fleet.Snapshot, pod *fleet.Pod, claim string) {
 	kind := pod.UID
 	if pod.OwnerUID != "" {
-		kind = pod.OwnerUID + " " + pod.Spec.Key
+		kind = fmt.Sprint(pod.OwnerUID, " ", fleet.VolumeZones(snapshot, pod), " ", pod.Spec.Key)
+	}
+	zones := len(fleet.Zones(snapshot, pod))
+	if zones == 0 {
+		zones = anyZone
 	}
 	key := types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}
-	n.put(types.UID(pod.UID), &nominee{key: key, requests: pod.Spec.Requests, kind: kind, rules: spreadRules(pod)}, claim)
+	n.put(types.UID(pod.UID), &nominee{
+		key: key, requests: pod.Spec.Requests, zones: zones, kind: kind, rules: spreadRules(pod),
+	}, claim)
 	n.wakeUp()
 }
 
@@ -250,7 +256,7 @@ func (n *nominations) adopt(ctx context.Context) error {
 			n.again(request{key, pod.UID, ""})
 			continue
 		}
-		n.put(pod.UID, &nominee{key: key, kind: string(pod.UID)}, claim)
+		n.put(pod.UID, &nominee{key: key, zones: anyZone, kind: string(pod.UID)}, claim)
 		n.observeNode(node)
 	}
 	return nil

@@ -3,6 +3,7 @@ package provisioning
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,8 @@ type nominee struct {
 	requests fleet.Amounts
 	// share is the part of its node that it takes, once that has registered.
 	share float64
+	// zones is how many zones the pod can go to, for pods that can go to all of them anyZone.
+	zones int
 	// kind is equal for pods that are alike in everything that the scheduler looks at.
 	kind string
 	// rules bound how many pods may be nominated for one node at once.
@@ -153,12 +156,17 @@ type request struct {
 	node string
 }
 
+// anyZone is more than there are zones.
+const anyZone = math.MaxInt
+
 // few are so many pods that their nominations cost nothing.
 const few = 16
 
 // next are at most limit nominations that are to be written now. What is withdrawn comes
-// first, then pods that take most of their node: the scheduler fills the rest with small ones
-// in any order. Where many pods wait for machines that are all alike, none is nominated: it
+// first, then pods with the fewest zones to go to: where pods are spread over zones, one that
+// can go anywhere would take the place of one whose volume is in a zone, and bind its own there
+// for ever. Of these the ones come first that take most of their node: the scheduler fills the
+// rest with small ones in any order. Where many pods wait for machines that are all alike, none is nominated: it
 // does not matter which of them comes to which node.
 func (n *nominees) next(limit int) []request {
 	n.mu.Lock()
@@ -168,13 +176,13 @@ func (n *nominees) next(limit int) []request {
 	if len(n.claims) > few && n.alike() {
 		return out
 	}
-	var largest []dueNominee
+	var first []dueNominee
 	for _, g := range n.groups {
 		for _, d := range g.due(n.clock, n.written) {
-			largest = keepLargest(largest, d, limit-len(out))
+			first = keepFirst(first, d, limit-len(out))
 		}
 	}
-	for _, l := range largest {
+	for _, l := range first {
 		out = append(out, l.request)
 	}
 	return out
@@ -183,6 +191,7 @@ func (n *nominees) next(limit int) []request {
 // dueNominee is a nomination that is to be written.
 type dueNominee struct {
 	request
+	zones int
 	share float64
 	rules []spreadRule
 }
@@ -198,7 +207,7 @@ func (g *group) due(clk clock.Clock, written map[types.UID]string) []dueNominee 
 		if !p.wanted || !p.due(clk) {
 			continue
 		}
-		d := dueNominee{request{p.key, uid, g.node}, p.share, p.rules}
+		d := dueNominee{request{p.key, uid, g.node}, p.zones, p.share, p.rules}
 		if len(p.rules) == 0 {
 			due = append(due, d)
 		} else {
@@ -218,14 +227,14 @@ func (g *group) due(clk clock.Clock, written map[types.UID]string) []dueNominee 
 	return due
 }
 
-// compareDue puts the largest share first, and then orders by name.
+// compareDue puts the fewest zones first, then the largest share, and then orders by name.
 func compareDue(a, b dueNominee) int {
-	return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	return cmp.Or(cmp.Compare(a.zones, b.zones), cmp.Compare(b.share, a.share),
+		cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
-// keepLargest adds one to at most limit nominations, which are sorted, the largest share
-// first, and then by name.
-func keepLargest(sorted []dueNominee, one dueNominee, limit int) []dueNominee {
+// keepFirst adds one to at most limit nominations, which are sorted.
+func keepFirst(sorted []dueNominee, one dueNominee, limit int) []dueNominee {
 	i, _ := slices.BinarySearchFunc(sorted, one, compareDue)
 	if i >= limit {
 		return sorted

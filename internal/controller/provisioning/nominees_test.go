@@ -27,7 +27,8 @@ func promisedNode(name, cpu, memory string, extended ...corev1.ResourceName) *co
 
 // promise promises a pod of a kind a claim's machine.
 func promise(n *nominees, name, kind, claim string, requests fleet.Amounts) {
-	n.put(types.UID(name), &nominee{key: types.NamespacedName{Namespace: "default", Name: name}, kind: kind, requests: requests}, claim)
+	key := types.NamespacedName{Namespace: "default", Name: name}
+	n.put(types.UID(name), &nominee{key: key, zones: anyZone, kind: kind, requests: requests}, claim)
 }
 
 func namesOf(requests []request) []string {
