@@ -96,9 +96,9 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 		}
 		c.Pass.Remove(o)
 	}
-	asked := bitset.New(len(e.Space.Options))
+	asked, within := bitset.New(len(e.Space.Options)), e.reachable(pod)
 	for {
-		ask := fewestChanges(len(e.Space.Options), checks)
+		ask := fewestChanges(within, checks)
 		ask.AndNot(asked)
 		if !ask.Any() {
 			return checks[len(early):]
@@ -299,19 +299,18 @@ func addCount(v *model.PoolVerdict, reason model.Reason, n int) {
 // mostChanges is up to how many changes are counted; what takes more is all the same.
 const mostChanges = 4
 
-// fewestChanges returns the options that take the fewest changes to hold the pod, of more than
-// mostChanges all. The caller owns the set.
-func fewestChanges(n int, checks []feasible.Check) bitset.Set {
+// fewestChanges returns those of the options within a set that take the fewest changes to hold the
+// pod, of more than mostChanges all. The caller owns the set.
+func fewestChanges(within bitset.Set, checks []feasible.Check) bitset.Set {
 	// more[k] are the options that take more than k changes.
 	var more [mostChanges + 1]bitset.Set
 	for k := range more {
-		more[k] = bitset.New(n)
+		more[k] = make(bitset.Set, len(within))
 	}
-	full := bitset.Full(n)
 	for _, c := range checks {
 		for _, without := range c.Changes {
-			for w := range full {
-				fail := full[w] &^ without[w]
+			for w := range within {
+				fail := within[w] &^ without[w]
 				if fail == 0 {
 					continue
 				}
@@ -323,11 +322,20 @@ func fewestChanges(n int, checks []feasible.Check) bitset.Set {
 		}
 	}
 	for k := 1; k <= mostChanges; k++ {
-		few := full.Clone()
+		few := within.Clone()
 		few.AndNot(more[k])
 		if few.Any() {
 			return few
 		}
 	}
-	return full
+	return within.Clone()
+}
+
+// reachable are the options in the places of the pod's volumes. Where none is there, they are all
+// options. A volume cannot be moved, so that no change helps an option elsewhere.
+func (e *Explainer) reachable(pod *feasible.Pod) bitset.Set {
+	if there := e.Space.AtVolumes(pod); there.Any() {
+		return there
+	}
+	return bitset.Full(len(e.Space.Options))
 }

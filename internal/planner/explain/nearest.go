@@ -11,11 +11,12 @@ import (
 
 // nearest finds the option for which the least must change: the fewest labels, tolerations,
 // resources and limits, of those one that the pod may use and that has only run out, of those the
-// one that misses by least, of those the cheapest. It says what that has and what the pod wants,
+// one that misses by least, of those the cheapest. Where some are in the places of the pod's
+// volumes, it is one of these. It says what that has and what the pod wants,
 // and is nil if there is no option that fails a check.
 func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.NearestMiss {
 	s := e.Space
-	best := e.least(usable(fewestChanges(len(s.Options), checks), checks), pod)
+	best := e.least(usable(fewestChanges(e.reachable(pod), checks), checks), pod)
 	if best < 0 {
 		return nil
 	}

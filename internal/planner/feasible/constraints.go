@@ -115,6 +115,16 @@ func volumeTopology() rule[[]model.Requirements] {
 	}
 }
 
+// AtVolumes are the options in the places of a pod's volumes, nil for all, whether or not they can
+// attach disks of that kind. The caller must not change them.
+func (s *Space) AtVolumes(pod *Pod) bitset.Set {
+	places := make([]model.Requirements, len(pod.VolumeAlternatives))
+	for i, rs := range pod.VolumeAlternatives {
+		places[i] = slices.DeleteFunc(slices.Clone(rs), func(r model.Requirement) bool { return model.DisksOf(r.Key) != "" })
+	}
+	return s.Labels.anyOf(places)
+}
+
 // hostPorts: no daemon of the machine takes a port of the pod. Ports of other pods
 // are the business of the packages that put pods together.
 func hostPorts() rule[[]model.HostPort] {
