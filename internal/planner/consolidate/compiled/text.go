@@ -60,18 +60,20 @@ func KeepByBudget(f *model.DisruptionProblem, n, policy int, reason model.Disrup
 // Node.EvictionCost and Node.EvictionUnits.
 func (p *Problem) DoesNotPay(n int, names, whose string, evicted int, saving model.Money, evictionCost, units float64) *model.KeptNode {
 	terms := &p.Input.Terms
+	payback, pods := model.FormatDuration(terms.Payback), whose+Plural(evicted, "pod")
+	total := dollars(model.Money(float64(terms.EvictionPrice) * units))
+	// What the machine was bought for decides most: it comes first, since events cut what is long.
+	if expected := evictionCost - p.EvictionPrice*units; expected >= 1 {
+		return Keep(n, model.ReasonDoesNotPay,
+			"Pods were moved here to save %s; giving back %s saves %s, which within %s earns less than that and the %s of evicting %s.",
+			model.Money(expected), names, saving, payback, total, pods)
+	}
 	price := dollars(terms.EvictionPrice) + " each"
 	if units != float64(evicted) {
 		price = fmt.Sprintf("%s times a disruption cost of %.6g", dollars(terms.EvictionPrice), units)
 	}
-	before := ""
-	if expected := evictionCost - p.EvictionPrice*units; expected >= 1 {
-		before = fmt.Sprintf(" and the %s that moving them here was to save", model.Money(expected))
-	}
-	return Keep(n, model.ReasonDoesNotPay,
-		"Giving back %s saves %s, which within %s earns less than evicting %s costs (%s, %s in all)%s.",
-		names, saving, model.FormatDuration(terms.Payback), whose+Plural(evicted, "pod"), price,
-		dollars(model.Money(float64(terms.EvictionPrice)*units)), before)
+	return Keep(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s, %s in all).",
+		names, saving, payback, pods, price, total)
 }
 
 // Plural is "1 pod", "2 pods".
