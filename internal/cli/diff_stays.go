@@ -89,7 +89,7 @@ func lasts(kept *model.KeptNode) bool {
 		model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
 		model.ReasonKeptForWaiting, model.ReasonReceivesPods, model.ReasonNeverConsolidate, model.ReasonNotQuiet, model.ReasonPolicy,
 		model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
-		model.ReasonSmallSaving, model.ReasonUnbalanced,
+		model.ReasonPriceUnknown, model.ReasonSmallSaving, model.ReasonUnbalanced,
 	}, kept.Reason)
 }
 

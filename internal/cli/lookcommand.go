@@ -143,6 +143,8 @@ func keptLook(reason model.Reason, node *model.Node) string {
 		return "nap plan --consolidate --preference-policy Ignore"
 	case model.ReasonSpotToSpot:
 		return "nap plan --consolidate --spot-to-spot"
+	case model.ReasonPriceUnknown:
+		return "kubectl get node " + node.Name + " --show-labels"
 	case model.ReasonDoesNotPay:
 		return "nap plan --consolidate --eviction-price 0"
 	case model.ReasonSmallSaving:

@@ -85,6 +85,7 @@ func keptCommands() map[model.Reason]string {
 		model.ReasonPoolWeight:       "kubectl edit nodepool general",
 		model.ReasonSpotToSpot:       "nap plan --consolidate --spot-to-spot -f FILE",
 		model.ReasonSpotTypes:        "kubectl edit nodepool general",
+		model.ReasonPriceUnknown:     "kubectl get node general-a --show-labels",
 		model.ReasonDoesNotPay:       "nap plan --consolidate --eviction-price 0 -f FILE",
 		model.ReasonSmallSaving:      "nap plan --consolidate --consolidation-minimum-saving 0 -f FILE",
 		model.ReasonUnbalanced:       disruption(`"consolidationPolicy":"WhenEmptyOrUnderutilized"`),

@@ -62,7 +62,7 @@ func (c *poolCatalogs) cover(nodes []*stateNode) {
 			expected = append(expected, n)
 		case !n.unlaunched && n.usesAdvance():
 			launched = append(launched, n)
-			machines[n.labels[model.LabelInstanceType]]++
+			machines[n.boughtAs(model.LabelInstanceType)]++
 		}
 	}
 	c.account = c.advance.Account(machines)
@@ -71,7 +71,7 @@ func (c *poolCatalogs) cover(nodes []*stateNode) {
 	})
 	used := map[string]int{}
 	for _, n := range launched {
-		size := strings.ToLower(n.labels[model.LabelInstanceType])
+		size := strings.ToLower(n.boughtAs(model.LabelInstanceType))
 		if covers := c.account.Of(size); used[size] < len(covers) {
 			n.cost.cover(covers[used[size]])
 			used[size]++
@@ -89,7 +89,7 @@ func (c *poolCatalogs) cover(nodes []*stateNode) {
 
 // usesAdvance reports whether a machine uses up what is paid in advance.
 func (n *stateNode) usesAdvance() bool {
-	return n.pool != "" && n.labels[model.LabelCapacityType] == string(model.OnDemand) && n.labels[model.LabelInstanceType] != ""
+	return n.pool != "" && n.boughtAs(model.LabelCapacityType) == string(model.OnDemand) && n.boughtAs(model.LabelInstanceType) != ""
 }
 
 // leaves is 1 for a node that leaves and 0 for others.

@@ -133,7 +133,7 @@ func (c *poolCatalogs) complete(n *stateNode) {
 		c.foresee(n, catalog)
 		return
 	}
-	t := c.instanceType(catalog, n.labels[model.LabelInstanceType])
+	t := c.instanceType(catalog, n.boughtAs(model.LabelInstanceType))
 	if t == nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (c *poolCatalogs) complete(n *stateNode) {
 	}
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
-		if o.Zone == n.labels[model.LabelZone] && string(o.CapacityType) == n.labels[model.LabelCapacityType] {
+		if o.Zone == n.boughtAs(model.LabelZone) && string(o.CapacityType) == n.boughtAs(model.LabelCapacityType) {
 			n.cost = costOfOffering(o, n.claim)
 			return
 		}

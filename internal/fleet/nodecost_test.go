@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -91,6 +92,38 @@ func TestUnknownPriceIsNoSaving(t *testing.T) {
 		}
 		if got := in.Problem.Nodes[0].Price; got != model.USD(c.want) {
 			t.Errorf("%s: the node is planned with at %s, want %s", name, got, model.USD(c.want))
+		}
+	}
+}
+
+// A user may remove labels of a node. Its NodeClaim still says as what its machine was bought.
+func TestNodeThatHasLostLabelsCostsWhatItsClaimSays(t *testing.T) {
+	labels := map[string]string{model.LabelInstanceType: "D4", model.LabelZone: "1", model.LabelCapacityType: "on-demand"}
+	catalog := &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
+		Name: "D4", Offerings: []model.Offering{{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(0.5)}},
+	}}}
+	for lost := range labels {
+		left := maps.Clone(labels)
+		delete(left, lost)
+		for claimed, want := range map[*Claim]model.Money{
+			{Name: "a", Pool: "general", ProviderID: "azure:///a", NodeName: "a", Labels: labels}: model.USD(0.5),
+			{Name: "a", Pool: "general", ProviderID: "azure:///a", NodeName: "a", Labels: left}:   0,
+		} {
+			s := NewStore()
+			s.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+			s.Put(claimed)
+			s.Put(&Node{
+				Name: "a", ProviderID: "azure:///a", Labels: left, Registered: true, Initialized: true,
+				Allocatable: Amounts{CPU: 4000, Pods: 10},
+			})
+			in, err := s.Snapshot().Problem(t.Context(), answer{catalog: catalog}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := &in.Problem.Nodes[0]; n.Price != want || n.Labels[lost] != "" {
+				t.Errorf("without label %s the node costs %s and has %q for it, want %s and nothing: the scheduler sees none",
+					lost, n.Price, n.Labels[lost], want)
+			}
 		}
 	}
 }

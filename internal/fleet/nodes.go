@@ -45,6 +45,15 @@ type stateNode struct {
 	pods []*Pod
 }
 
+// boughtAs is the value of a label by which the offering of a node is found. Where the node has
+// lost the label, since a user has removed it, it is that of the NodeClaim.
+func (n *stateNode) boughtAs(key string) string {
+	if value := n.labels[key]; value != "" || n.claim == nil {
+		return value
+	}
+	return n.claim.Labels[key]
+}
+
 // nodeCost is what a node costs by its catalogue.
 type nodeCost struct {
 	// price is per hour, zero where the catalogue has no such offering; priced says that it

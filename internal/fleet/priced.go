@@ -32,8 +32,8 @@ func (s *Snapshot) Priced(ctx context.Context, source Catalogs, further []Place)
 		asked[p] = true
 	}
 	for _, n := range joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.attaching.drivers, withoutClaims: s.withoutClaims()}).list {
-		if size := n.labels[model.LabelInstanceType]; n.pool != "" && size != "" {
-			asked[Place{size, n.labels[model.LabelZone]}] = true
+		if size := n.boughtAs(model.LabelInstanceType); n.pool != "" && size != "" {
+			asked[Place{size, n.boughtAs(model.LabelZone)}] = true
 		}
 	}
 	prices := map[PricedOffering]model.Money{} // by offerings without a price

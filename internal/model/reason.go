@@ -66,6 +66,7 @@ const (
 	ReasonPoolWeight       Reason = "NodePoolWeight"
 	ReasonSpotToSpot       Reason = "SpotToSpotDisabled"
 	ReasonSpotTypes        Reason = "SpotToSpotTypes"
+	ReasonPriceUnknown     Reason = "PriceUnknown"
 	ReasonDoesNotPay       Reason = "DoesNotPay"
 	ReasonSmallSaving      Reason = "SavingTooSmall"
 	ReasonUnbalanced       Reason = "Unbalanced"
@@ -169,6 +170,8 @@ func Reasons() []ReasonInfo {
 		{ReasonSpotToSpot, "A spot node could only be replaced by a cheaper spot node, which is switched off.",
 			"Enable the feature gate SpotToSpotConsolidation."},
 		{ReasonSpotTypes, "Fewer than 15 cheaper spot instance types are left to choose from.", "Allow more instance types in the NodePool."},
+		{ReasonPriceUnknown, "What the node costs is not known, so that giving it back would save nothing.",
+			"Give the node back the labels of its instance type, capacity type and zone; if it has them, state the price with a NodeOverlay."},
 		{ReasonDoesNotPay, "The saving does not earn the evictions that it costs.",
 			"Lower the price of an eviction or lengthen the payback time, if the saving is worth it to you."},
 		{ReasonSmallSaving, "A replacement would save less than the minimum saving.", "Lower the minimum saving."},

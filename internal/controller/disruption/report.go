@@ -56,7 +56,7 @@ func kindOf(reason model.Reason) kind {
 		return blocked
 	case model.ReasonNeverConsolidate, model.ReasonPolicy, model.ReasonNoPlace, model.ReasonNoCheaper, model.ReasonSpotToSpot,
 		model.ReasonSpotTypes, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
-		model.ReasonSmallSaving, model.ReasonUnbalanced:
+		model.ReasonPriceUnknown, model.ReasonSmallSaving, model.ReasonUnbalanced:
 		return unconsolidatable
 	default: // the other reasons are no news
 	}

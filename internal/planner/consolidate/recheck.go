@@ -237,7 +237,8 @@ func (r *recheck) block(n int32) *model.KeptNode {
 			return compiled.Keep(int(n), model.ReasonPolicy, "%s is not unhealthy any more, or must not be repaired.", name)
 		}
 		return forcedBlock(r.st, n, r.in.Reason)
-	case blocked != nil && blocked.Reason != model.ReasonDoesNotPay && blocked.Reason != model.ReasonUnbalanced:
+	case blocked != nil && blocked.Reason != model.ReasonPriceUnknown && blocked.Reason != model.ReasonDoesNotPay &&
+		blocked.Reason != model.ReasonUnbalanced:
 		return blocked
 	case r.in.Reason == model.DisruptEmpty && !node.Empty():
 		return compiled.Keep(int(n), model.ReasonPolicy, "%s is not empty any more: it runs %s.", name, compiled.Plural(node.Evictions, "pod"))

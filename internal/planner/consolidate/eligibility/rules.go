@@ -315,10 +315,8 @@ func (r Rules) budgets(n int, pod model.PodRef, budgets []int) *model.KeptNode {
 // without anything being bought, or nil.
 func (r Rules) worth(n int) *model.KeptNode {
 	node, name := &r.p.Nodes[n], r.p.NodeName(n)
-	pods := compiled.Plural(node.Evictions, "pod")
 	if node.Price <= 0 {
-		return compiled.Keep(n, model.ReasonDoesNotPay,
-			"%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
+		return r.unpriced(n)
 	}
 	if float64(node.Price) < node.EvictionCost {
 		return r.p.DoesNotPay(n, name, "its ", node.Evictions, node.Price, node.EvictionCost, node.EvictionUnits)
@@ -333,6 +331,19 @@ func (r Rules) worth(n int) *model.KeptNode {
 			name, 100*savingShare, policy.Pool, 100*disruptionShare)
 	}
 	return nil
+}
+
+// unpriced says that the price of node n is not known, and which label its offering would be found by.
+func (r Rules) unpriced(n int) *model.KeptNode {
+	name, pods := r.p.NodeName(n), compiled.Plural(r.p.Nodes[n].Evictions, "pod")
+	for _, key := range []string{model.LabelInstanceType, model.LabelCapacityType, model.LabelZone} {
+		if r.p.Planning.Nodes[n].Labels[key] == "" {
+			return compiled.Keep(n, model.ReasonPriceUnknown,
+				"%s runs %s and has no label %s, without which its price is not known.", name, pods, key)
+		}
+	}
+	return compiled.Keep(n, model.ReasonPriceUnknown,
+		"%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
 }
 
 // Unbalanced are the scores of the nodes for which the policy Balanced rules out
