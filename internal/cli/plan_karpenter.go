@@ -107,6 +107,8 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 				o.Spec.ProviderID = "nap://" + o.Name
 			}
 			in.Objects = append(in.Objects, o)
+		case *corev1.PersistentVolumeClaim:
+			in.Objects = append(in.Objects, kube.WithBinding(o))
 		default:
 			in.Objects = append(in.Objects, o)
 		}

@@ -166,7 +166,7 @@ func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
 		opts = append(opts, scheduling.IgnorePreferences)
 	}
 	nodes := s.cluster.DeepCopyNodes().Active()
-	pods, volumes := s.volumes(ctx)
+	pods, volumes, skipped := s.volumes(ctx)
 	topology, err := scheduling.NewTopology(ctx, s.client, s.cluster, nodes, s.pools, s.types, pods, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("count Karpenter's topology: %w", err)
@@ -177,32 +177,34 @@ func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
 	if err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("run Karpenter's scheduler: %w", err)
 	}
-	return s.read(found, errors.Is(err, context.DeadlineExceeded))
+	return s.read(found, skipped, errors.Is(err, context.DeadlineExceeded))
 }
 
 // volumes finds where the disks of pods allow them; pods whose disks cannot be
-// resolved, or cannot be attached yet, are not scheduled.
-func (s *Scheduler) volumes(ctx context.Context) ([]*corev1.Pod, map[types.UID][]karpscheduling.Requirements) {
+// resolved, or cannot be attached yet, are not scheduled: these are skipped, with Karpenter's words.
+func (s *Scheduler) volumes(ctx context.Context) (
+	pods []*corev1.Pod, found map[types.UID][]karpscheduling.Requirements, skipped map[types.UID]error,
+) {
 	where := scheduling.NewVolumeTopology(s.client)
-	found := map[types.UID][]karpscheduling.Requirements{}
-	var pods []*corev1.Pod
+	found, skipped = map[types.UID][]karpscheduling.Requirements{}, map[types.UID]error{}
 	for _, p := range s.pending {
-		if where.ValidatePersistentVolumeClaims(ctx, p) != nil {
-			continue
+		err := where.ValidatePersistentVolumeClaims(ctx, p)
+		if err == nil {
+			found[p.UID], err = where.GetRequirements(ctx, p)
 		}
-		reqs, err := where.GetRequirements(ctx, p)
+		if len(found[p.UID]) == 0 {
+			delete(found, p.UID)
+		}
 		if err != nil {
+			skipped[p.UID] = err
 			continue
-		}
-		if len(reqs) > 0 {
-			found[p.UID] = reqs
 		}
 		pods = append(pods, p)
 	}
-	return pods, found
+	return pods, found, skipped
 }
 
-func (s *Scheduler) read(found scheduling.Results, timedOut bool) (*Result, error) {
+func (s *Scheduler) read(found scheduling.Results, skipped map[types.UID]error, timedOut bool) (*Result, error) {
 	out := &Result{Existing: map[string][]types.NamespacedName{}, Unschedulable: map[types.NamespacedName]string{}, TimedOut: timedOut}
 	placed := map[types.NamespacedName]bool{}
 	names := func(pods []*corev1.Pod) []types.NamespacedName {
@@ -230,7 +232,10 @@ func (s *Scheduler) read(found scheduling.Results, timedOut bool) (*Result, erro
 	}
 	for _, p := range s.pending {
 		if name := client.ObjectKeyFromObject(p); !placed[name] {
-			out.Unschedulable[name] = "not looked at, or its volumes cannot be found"
+			out.Unschedulable[name] = "not looked at"
+			if err := skipped[p.UID]; err != nil {
+				out.Unschedulable[name] = err.Error()
+			}
 		}
 	}
 	for p, err := range found.PodErrors {

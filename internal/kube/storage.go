@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -45,12 +46,27 @@ func csiDriver(provisioner string) string {
 	return provisioner
 }
 
+// WithBinding is a claim with the annotation by which the scheduler and Karpenter know that its binding
+// is complete. Claims in files often have their phase alone.
+func WithBinding(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	if !isBound(c) || c.Annotations[bindCompleted] != "" {
+		return c
+	}
+	c = c.DeepCopy()
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, bindCompleted, "yes")
+	return c
+}
+
+func isBound(c *corev1.PersistentVolumeClaim) bool {
+	return c.Annotations[bindCompleted] != "" || c.Status.Phase == corev1.ClaimBound
+}
+
 func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
 	out := &fleet.VolumeClaim{
 		Namespace: c.Namespace,
 		Name:      c.Name,
 		Volume:    c.Spec.VolumeName,
-		Bound:     c.Annotations[bindCompleted] != "" || c.Status.Phase == corev1.ClaimBound,
+		Bound:     isBound(c),
 		Class:     c.Annotations[betaClassName],
 		Lost:      c.Status.Phase == corev1.ClaimLost,
 		Deleting:  c.DeletionTimestamp != nil,
