@@ -89,8 +89,9 @@ func (q *search) plan(d placement.Decision, policy *model.Policy) Outcome {
 }
 
 // decide decides the first of the conflicts. Pods that the constraint does not bind never
-// wait for it: a domain is shut only if that leaves no class with more pods without a
-// place than counting it.
+// wait for it: a domain is shut only if that leaves no other class with more pods without a
+// place than counting it. Classes that it binds may wait where that gives more pods a place:
+// once the others run, the next plan may find a place for theirs.
 func (q *search) decide(o *Outcome, conflicts []topology.Domain) placement.Decision {
 	t, old := q.in.Topology, o.Plan.State.Decision
 	key, value := t.KeyOf(conflicts[0].Counter), conflicts[0].Value
@@ -108,7 +109,7 @@ func (q *search) decide(o *Outcome, conflicts []topology.Domain) placement.Decis
 	counted := counting(old, shared)
 	without, with := q.dryRun(placement.Decision{Shut: shut, Counted: old.Counted}, o.strategy), q.dryRun(counted, o.strategy)
 	for i, left := range without.Left {
-		if left > with.Left[i] {
+		if left > with.Left[i] && !q.binds(shared, i) {
 			return counted
 		}
 	}
@@ -116,6 +117,13 @@ func (q *search) decide(o *Outcome, conflicts []topology.Domain) placement.Decis
 		return counted
 	}
 	return without.Decision
+}
+
+// binds reports whether a hard spread constraint of a class counts some of the domains.
+func (q *search) binds(domains []topology.Domain, class int) bool {
+	return slices.ContainsFunc(q.in.HardRules(class).Spread, func(s topology.Spread) bool {
+		return s.Hard && slices.ContainsFunc(domains, func(d topology.Domain) bool { return d.Counter == s.Counter })
+	})
 }
 
 // dryRun is a plan without time, only to compare it.
