@@ -103,8 +103,9 @@ func (t *toldNode) keptCommand(kept *model.KeptNode) string {
 	case model.ReasonNeverConsolidate:
 		return disruption(`"consolidateAfter":"1m"`)
 	case model.ReasonNotQuiet:
-		if usage := &t.input.Disruption.Usages[t.node]; usage.Ending > 0 && kept.Until.Equal(usage.EndingUntil) {
-			return "" // they end by themselves
+		usage := &t.input.Disruption.Usages[t.node]
+		if usage.Ending > 0 && kept.Until.Equal(usage.EndingUntil) || usage.Returning > 0 && kept.Until.Equal(usage.ReturningUntil) {
+			return "" // they end and come by themselves
 		}
 		return disruption(`"consolidateAfter":"0s"`)
 	case model.ReasonPolicy, model.ReasonUnbalanced:

@@ -195,6 +195,8 @@ type usageWriter struct {
 	budgets *podBudgets
 	// policies index DisruptionProblem.Policies by the name of the NodePool.
 	policies map[string]int
+	// returning are the pods that are about to come again, by the node.
+	returning map[string]int
 }
 
 func newUsageWriter(
@@ -224,6 +226,7 @@ func (w *usageWriter) write(n *stateNode) model.NodeUsage {
 	}
 	w.addMovable(&u, n)
 	w.addEnding(&u, n)
+	w.addReturning(&u, n)
 	u.DoNotDisruptPods, u.DaemonPods = w.doNotDisrupt(n), w.daemonPods(n)
 	return u
 }
@@ -314,6 +317,18 @@ func (w *usageWriter) addEnding(u *model.NodeUsage, n *stateNode) {
 			if until.After(u.EndingUntil) {
 				u.EndingUntil = until
 			}
+		}
+	}
+}
+
+// addReturning counts the pods that come again to a node, until it was left for long.
+func (w *usageWriter) addReturning(u *model.NodeUsage, n *stateNode) {
+	if n.node == nil || u.LastPodEvent.IsZero() {
+		return
+	}
+	if until := u.LastPodEvent.Add(returnsWithin); until.After(w.opts.Now) {
+		if u.Returning = w.returning[n.node.Name]; u.Returning > 0 {
+			u.ReturningUntil = until
 		}
 	}
 }

@@ -228,3 +228,50 @@ func TestEndingPodsAreCountedUntilTheyHang(t *testing.T) {
 		}
 	}
 }
+
+// A node on which pods of a Job have ended waits for as many as the Job has still to create.
+func TestPodsOfJobsComeAgain(t *testing.T) {
+	now := time.Date(2026, 6, 18, 12, 0, 0, 0, time.UTC)
+	type ended = map[string]int // pods by node; those of no node live
+	for name, c := range map[string]struct {
+		job  Workload
+		pods ended
+		idle time.Duration
+		want int
+	}{
+		"it creates two more":           {Workload{Pods: 2, Left: 2}, ended{"node-1": 3}, 10 * time.Second, 2},
+		"it creates all again":          {Workload{Pods: 3, Left: 3}, ended{"node-1": 3}, 0, 3},
+		"they run elsewhere already":    {Workload{Pods: 3, Left: 3}, ended{"node-1": 3, "": 3}, 0, 0},
+		"one of them does":              {Workload{Pods: 3, Left: 3}, ended{"node-1": 3, "": 1}, 0, 2},
+		"it has ended":                  {Workload{Pods: 0}, ended{"node-1": 3}, 0, 0},
+		"they ended on another node":    {Workload{Pods: 3, Left: 3}, ended{"node-2": 3}, 0, 0},
+		"some ended on another node":    {Workload{Pods: 3, Left: 3}, ended{"node-2": 3, "node-1": 1}, 0, 1},
+		"they do not come":              {Workload{Pods: 3, Left: 3}, ended{"node-1": 3}, 30 * time.Second, 0},
+		"all of its completions happen": {Workload{Pods: 3, Left: 3}, ended{"node-1": -3}, 0, 0},
+	} {
+		store := NewStore()
+		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		store.Put(&Claim{
+			Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", Initialized: now.Add(-time.Hour), LastPodEvent: now.Add(-c.idle),
+		})
+		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+		c.job.UID, c.job.Namespace, c.job.Name, c.job.Silent = "job", "default", "train", true
+		store.Put(&c.job)
+		for node, n := range c.pods {
+			for i := range max(n, -n) {
+				store.Put(&Pod{
+					Ref: model.PodRef{Namespace: "default", Name: fmt.Sprint(node, "-", i)}, Spec: &PodSpec{Key: "train"}, Labels: &Labels{},
+					Owner: Owner{Kind: "Job", Name: "train"}, OwnerUID: "job", Node: node, Terminal: node != "", Uncounted: n < 0,
+				})
+			}
+		}
+		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Options: Options{Now: now}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		usage := &in.Disruption.Usages[0]
+		if usage.Returning != c.want || c.want > 0 && !usage.ReturningUntil.Equal(now.Add(returnsWithin-c.idle)) {
+			t.Errorf("%s: %d pods come again until %s, want %d", name, usage.Returning, usage.ReturningUntil, c.want)
+		}
+	}
+}

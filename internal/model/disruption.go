@@ -92,6 +92,10 @@ type NodeUsage struct {
 	// those of DaemonSets and static ones aside. EndingUntil is when they are waited for no longer.
 	Ending      int
 	EndingUntil time.Time
+	// Returning is how many pods Jobs are about to create in the place of those that have ended on
+	// the node. ReturningUntil is when they are waited for no longer.
+	Returning      int
+	ReturningUntil time.Time
 	// Drift is the reason for which the node differs from what would be bought
 	// now, empty when it does not. DriftSince is when that began.
 	Drift      string

@@ -150,7 +150,7 @@ func Reasons() []ReasonInfo {
 		{ReasonWindow, "Consolidation waits for the maintenance window (--consolidate-in-maintenance-window).",
 			"Wait for the window, or change the maintenance configuration."},
 		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},
-		{ReasonNotQuiet, "Pods came or went on the node too recently, or some of them are ending.",
+		{ReasonNotQuiet, "Pods came or went on the node too recently, are ending, or are about to come again.",
 			"Wait, or lower spec.disruption.consolidateAfter."},
 		{ReasonPolicy, "The NodePool lets only empty nodes go, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},

@@ -402,6 +402,7 @@ func (d *dice) tenancy(node *model.Node) model.NodeUsage {
 	}
 	if d.strife(8) {
 		t.Ending, t.EndingUntil = 1, now.Add(pick(d, time.Second, -time.Second))
+		t.Returning, t.ReturningUntil = pick(d, 0, 1), now.Add(pick(d, time.Second, -time.Second))
 	}
 	if d.strife(6) {
 		t.ExpectedSaving = model.USD(pick(d, 0.02, 0.2, 2))

@@ -77,7 +77,7 @@ func withoutCommand(f *model.DisruptionProblem, in *Intent, own map[string]bool)
 		if len(in.Replacements) > 0 || !own[p.Nodes[n].Name] {
 			fresh.Usages[n].InitializedAt, fresh.Usages[n].LastPodEvent = time.Time{}, time.Time{}
 		}
-		fresh.Usages[n].Ending = 0 // what has begun does not stop for pods that end
+		fresh.Usages[n].Ending, fresh.Usages[n].Returning = 0, 0 // what has begun does not stop for pods that end
 		if own[p.Nodes[n].Name] {
 			fresh.Usages[n].Disrupting = false
 			goFor(in.Reason, &fresh.Usages[n])

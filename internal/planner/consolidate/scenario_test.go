@@ -33,7 +33,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
 //	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [sick=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
-//	     [grace] [kept] [promised] [ordered] [marked] [starting] [unready] [daemon=PDB,…] [ending=N:FOR]
+//	     [grace] [kept] [promised] [ordered] [marked] [starting] [unready] [daemon=PDB,…] [ending=N:FOR] [returning=N:FOR]
 //	     [: POD xN …]
 //	waiting POD xN
 //
@@ -375,6 +375,9 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	}
 	if ending, until, some := strings.Cut(w["ending"], ":"); some {
 		t.Ending, t.EndingUntil = s.number(ending), now.Add(s.duration(until))
+	}
+	if returning, until, some := strings.Cut(w["returning"], ":"); some {
+		t.Returning, t.ReturningUntil = s.number(returning), now.Add(s.duration(until))
 	}
 	if t.Drift != "" {
 		t.DriftSince = now.Add(-s.duration(w.or("drifted", "1m")))

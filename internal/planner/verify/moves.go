@@ -233,6 +233,9 @@ func (c *moveChecker) policy(mv *model.Command, n int) {
 	if cost > 0 && t.Ending > 0 && t.EndingUntil.After(c.f.Now) {
 		c.report("policy", "%d pods of %s are ending", t.Ending, name)
 	}
+	if t.Returning > 0 && t.ReturningUntil.After(c.f.Now) {
+		c.report("policy", "%d pods come again to %s", t.Returning, name)
+	}
 	if mv.Reason == model.DisruptEmpty && cost > 0 || policy.Consolidation == model.WhenEmpty && cost > 0 {
 		c.report("policy", "%s is not empty", name)
 	}

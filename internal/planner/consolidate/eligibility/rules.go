@@ -126,7 +126,20 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s lets only empty nodes go, and %s runs %s.",
 			policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
 	}
-	return r.ending(n)
+	return cmp.Or(r.returning(n), r.ending(n))
+}
+
+// returning keeps a node, empty or not, on which pods of a Job have just ended, while the Job is
+// about to create others in their place: those would wait for another machine.
+func (r Rules) returning(n int) *model.KeptNode {
+	t := &r.p.Input.Usages[n]
+	if t.Returning == 0 || !t.ReturningUntil.After(r.p.Input.Now) {
+		return nil
+	}
+	why := compiled.Keep(n, model.ReasonNotQuiet, "%s waits until %s for %s that Jobs create in the place of those that have ended on it.",
+		r.p.NodeName(n), compiled.FormatTime(t.ReturningUntil), compiled.Plural(t.Returning, "pod"))
+	why.Until = t.ReturningUntil
+	return why
 }
 
 // ending keeps a node, unless it is empty, while pods of it end: what room they leave, there and
