@@ -104,7 +104,7 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 		}
 	}
 	usages := newUsageWriter(&opts, lifecycle, movable, a.budgets, d.Policies)
-	usages.returning = s.returning()
+	usages.returning = returningTo(s)
 	for _, n := range a.nodes.list {
 		d.Usages = append(d.Usages, usages.write(n))
 	}

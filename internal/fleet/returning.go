@@ -18,9 +18,9 @@ type endedPods struct {
 	on map[string]int
 }
 
-// returning counts the pods that Jobs have still to create, by the node on which as many of them
+// returningTo counts the pods that Jobs have still to create, by the node on which as many of them
 // have ended. Those are looked at that Kubernetes still has.
-func (s *Snapshot) returning() map[string]int {
+func returningTo(s *Snapshot) map[string]int {
 	jobs := map[string]*endedPods{}
 	for _, p := range s.pods {
 		if p.Owner.Kind != jobKind {

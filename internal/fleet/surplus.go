@@ -75,7 +75,7 @@ func surplusOf(of map[string]*announcement, unwanted []*Pod) surplus {
 }
 
 // staysOnNode reports whether a pod takes room on a node, and nothing has deleted it.
-func (p *Pod) staysOnNode() bool { return p.Bound() && !p.Terminating }
+func staysOnNode(p *Pod) bool { return p.Bound() && !p.Terminating }
 
 // least is the smaller one of each quantity of both.
 func (a Amounts) least(b Amounts) Amounts {

@@ -208,7 +208,7 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 		if w != nil && p.Uncounted {
 			uncounted[w.UID]++
 		}
-		if w == nil && p.Owner.Kind == deployment && p.staysOnNode() {
+		if w == nil && p.Owner.Kind == deployment && staysOnNode(p) {
 			unwanted = append(unwanted, p)
 		}
 		if w == nil || p.Terminal {
@@ -220,7 +220,7 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 			of[w.UID] = a
 		}
 		a.living++
-		if p.staysOnNode() {
+		if staysOnNode(p) {
 			a.staying++
 		}
 		a.gated = a.gated || p.Gated
