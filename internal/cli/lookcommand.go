@@ -103,11 +103,9 @@ func (t *toldNode) keptCommand(kept *model.KeptNode) string {
 	case model.ReasonNeverConsolidate:
 		return disruption(`"consolidateAfter":"1m"`)
 	case model.ReasonNotQuiet:
-		usage := &t.input.Disruption.Usages[t.node]
-		if usage.Ending > 0 && kept.Until.Equal(usage.EndingUntil) || usage.Returning > 0 && kept.Until.Equal(usage.ReturningUntil) {
-			return "" // they end and come by themselves
-		}
 		return disruption(`"consolidateAfter":"0s"`)
+	case model.ReasonPodsEnding:
+		return "" // they end and come by themselves
 	case model.ReasonPolicy, model.ReasonUnbalanced:
 		return disruption(`"consolidationPolicy":"WhenEmptyOrUnderutilized"`)
 	case model.ReasonPodBudget, model.ReasonPodBudgets:

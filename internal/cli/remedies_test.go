@@ -74,6 +74,7 @@ func keptCommands() map[model.Reason]string {
 		model.ReasonWindow:           "", // the names of its configuration are not known
 		model.ReasonNeverConsolidate: disruption(`"consolidateAfter":"1m"`),
 		model.ReasonNotQuiet:         disruption(`"consolidateAfter":"0s"`),
+		model.ReasonPodsEnding:       "", // they end and come by themselves
 		model.ReasonPolicy:           disruption(`"consolidationPolicy":"WhenEmptyOrUnderutilized"`),
 		model.ReasonExpiresLater:     "",
 		model.ReasonKeptForWaiting:   "nap plan --pending-only -f FILE",
@@ -371,25 +372,6 @@ func TestQuotaCommandNamesTheQuotaThatIsShort(t *testing.T) {
 		got := made.pendingCommand(model.ReasonQuota, &model.NearestMiss{InstanceType: "Standard_D4s_v5", Quota: quota}, nil)
 		if !strings.Contains(got, "[?name.value=='"+want+"']") {
 			t.Errorf("quota %q: %s", quota, got)
-		}
-	}
-}
-
-// Of pods that end by themselves an explanation offers nothing to do: consolidateAfter does not
-// hold their node.
-func TestNothingIsOfferedForPodsThatEnd(t *testing.T) {
-	moves := movedForReasons(t)
-	n, err := moves.find("general-a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	moves.input.Disruption.Usages[n].Ending = 1
-	for _, info := range model.Reasons() {
-		if info.Reason != model.ReasonNotQuiet {
-			continue
-		}
-		if _, commands := explainedKept(t, moves, info); len(commands) > 0 {
-			t.Errorf("offers %q", commands)
 		}
 	}
 }

@@ -55,6 +55,7 @@ const (
 	ReasonWindow           Reason = "MaintenanceWindow"
 	ReasonNeverConsolidate Reason = "ConsolidateAfterNever"
 	ReasonNotQuiet         Reason = "ConsolidateAfter"
+	ReasonPodsEnding       Reason = "PodsEnding"
 	ReasonPolicy           Reason = "ConsolidationPolicy"
 	ReasonExpiresLater     Reason = "ExpiresLater"
 	ReasonKeptForWaiting   Reason = "RoomForPendingPods"
@@ -150,8 +151,9 @@ func Reasons() []ReasonInfo {
 		{ReasonWindow, "Consolidation waits for the maintenance window (--consolidate-in-maintenance-window).",
 			"Wait for the window, or change the maintenance configuration."},
 		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},
-		{ReasonNotQuiet, "Pods came or went on the node too recently, are ending, or are about to come again.",
-			"Wait, or lower spec.disruption.consolidateAfter."},
+		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
+		{ReasonPodsEnding, "Pods of the node are ending, or a Job is about to create some again.",
+			"Nothing: it is decided again once they are gone, or have come."},
 		{ReasonPolicy, "The NodePool lets only empty nodes go, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
 		{ReasonExpiresLater, "The node expires soon, and goes then: its pods need no new node, one of them cannot be evicted then, or enough " +

@@ -33,6 +33,7 @@ type decider struct {
 	batch    *batch
 	pacing   *pacing
 	reporter *reporter
+	ending   endingNodes
 }
 
 // decide looks at the whole fleet once and returns the commands that are worth
@@ -64,6 +65,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 		d.metrics.SavedTooLittle()
 	}
 	limitNodes(input.Disruption)
+	d.ending.limit(input.Disruption)
 	planned, err := careful(func() *model.Commands { return d.plan(input.Disruption) })
 	if err != nil {
 		d.pacing.failed(d.clock.Now())
@@ -79,7 +81,7 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	d.reporter.reportPools(input.Disruption, pools)
 	d.reporter.reportScores(ctx, input.Disruption, planned.Scores, pools)
 	chosen := planned.Commands
-	if d.postpones(planned, input.Disruption.Usages, started) {
+	if d.postpones(planned, started) {
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(c model.Command) bool { return c.Reason == model.DisruptUnderutilized })
 	}
 	begun := newDrafter(input, chosen, pools, d.newID).commands(chosen, d.clock.Now)
@@ -93,14 +95,14 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 // Those of one decision suit each other: their pods fit together. A decision that is
 // made while such pods are on their way, or while much of the fleet has just
 // changed, sees a fleet that will not last. It does not wait for what takes long.
-func (d *decider) postpones(planned *model.Commands, usages []model.NodeUsage, now time.Time) bool {
+func (d *decider) postpones(planned *model.Commands, now time.Time) bool {
 	if d.batch.pausedUntil.After(now) {
 		return true
 	}
 	if now.Sub(d.batch.began) < batchAtMost && (len(d.commands.active) > 0 || draining(d.mirror.Snapshot(), now)) {
 		return true
 	}
-	return d.pacing.waitsForQuiet(planned, usages, now)
+	return d.pacing.waitsForQuiet(planned, now)
 }
 
 // nodesAtMost bounds the nodes of one NodePool that one decision consolidates. What

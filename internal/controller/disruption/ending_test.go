@@ -1,12 +1,14 @@
 package disruption
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -92,12 +94,73 @@ func TestWaitForPodsThatEndIsBounded(t *testing.T) {
 		now := begun.Add(waited)
 		until := now.Add(25 * time.Second)
 		if !p.waitsForQuiet(&model.Commands{
-			Commands: []model.Command{{Nodes: []int{1}}}, Kept: []model.KeptNode{{Reason: model.ReasonNotQuiet, Until: until}},
-		}, []model.NodeUsage{{Ending: 1, EndingUntil: until}, {}}, now) {
+			Commands: []model.Command{{Nodes: []int{1}}}, Kept: []model.KeptNode{{Reason: model.ReasonPodsEnding, Until: until}},
+		}, now) {
 			break
 		}
 	}
 	if waited != quietAtMost {
 		t.Errorf("consolidation waited for %s, want %s", waited, quietAtMost)
 	}
+}
+
+// A node on which some pod ends at any time is consolidated all the same, after a minute.
+func TestNodeWithPodsThatAlwaysEndGoes(t *testing.T) {
+	begun := time.Unix(1_700_000_000, 0)
+	var e endingNodes
+	ends := func(after time.Duration, ending int) bool {
+		p := &model.DisruptionProblem{
+			Problem: &model.Problem{Nodes: []model.Node{{Name: "a"}, {Name: "b"}}},
+			Usages:  []model.NodeUsage{{Ending: ending}, {Ending: 1}}, Now: begun.Add(after),
+		}
+		e.limit(p)
+		return p.Usages[0].Ending > 0
+	}
+	for _, step := range []struct {
+		after  time.Duration
+		ending int
+		want   bool
+	}{
+		{0, 2, true},
+		{50 * time.Second, 1, true},
+		{time.Minute, 3, false},
+		{70 * time.Second, 1, false},
+		{80 * time.Second, 0, false}, // a break
+		{90 * time.Second, 1, true},
+		{149 * time.Second, 1, true},
+		{150 * time.Second, 1, false},
+	} {
+		if got := ends(step.after, step.ending); got != step.want {
+			t.Errorf("after %s it waits: %t, want %t", step.after, got, step.want)
+		}
+	}
+}
+
+// Where pods always end on all nodes, these are consolidated in three minutes.
+func TestBusyNodesAreConsolidated(t *testing.T) {
+	objects := all()
+	for _, name := range []string{"a", "b", "c"} {
+		objects = append(objects, machine(name, "D16")...)
+		objects = append(objects, running(2, "web", "1500m", name)...)
+		for i := range 20 {
+			p := ending(1, name, time.Duration(10+15*i)*time.Second)[0]
+			p.SetName(fmt.Sprintf("old-%s-%d", name, i))
+			p.SetUID(types.UID(p.GetName()))
+			objects = append(objects, p)
+		}
+	}
+	w := newWorld(t, objects...)
+	for range 28 {
+		w.clock.Step(5 * time.Second)
+		for _, p := range w.pods() {
+			if p.DeletionTimestamp != nil && p.DeletionTimestamp.Time.Before(w.clock.Now()) {
+				p.Finalizers = nil
+				w.must(w.kube.Update(w.ctx, &p))
+			}
+		}
+		if w.pass(); len(w.loop.commands.active) > 0 {
+			return
+		}
+	}
+	t.Error("after three minutes no command has begun")
 }

@@ -118,11 +118,11 @@ func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool 
 
 // waitsForQuiet reports whether so many nodes will be quiet soon that consolidation
 // had better wait for them. Pods that end are mostly gone long before their time.
-func (p *pacing) waitsForQuiet(planned *model.Commands, usages []model.NodeUsage, now time.Time) bool {
+func (p *pacing) waitsForQuiet(planned *model.Commands, now time.Time) bool {
 	soon := 0
 	for i := range planned.Kept {
 		k := &planned.Kept[i]
-		if k.Reason == model.ReasonNotQuiet && (k.Until.Sub(now) <= quietSoon || k.Until.Equal(usages[k.Node].EndingUntil)) {
+		if k.Reason == model.ReasonPodsEnding || k.Reason == model.ReasonNotQuiet && k.Until.Sub(now) <= quietSoon {
 			soon++
 		}
 	}

@@ -72,7 +72,8 @@ func (b bound) permanent(n int32) bool {
 		return false
 	}
 	switch why.Reason {
-	case model.ReasonPriceUnknown, model.ReasonDoesNotPay, model.ReasonUnbalanced, model.ReasonReceivesPods, model.ReasonKeptForWaiting:
+	case model.ReasonPriceUnknown, model.ReasonDoesNotPay, model.ReasonUnbalanced, model.ReasonReceivesPods, model.ReasonKeptForWaiting,
+		model.ReasonPodsEnding:
 		return false
 	default: // the other reasons hold the node for good
 	}

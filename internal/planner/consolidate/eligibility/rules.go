@@ -136,7 +136,7 @@ func (r Rules) returning(n int) *model.KeptNode {
 	if t.Returning == 0 || !t.ReturningUntil.After(r.p.Input.Now) {
 		return nil
 	}
-	why := compiled.Keep(n, model.ReasonNotQuiet, "%s waits until %s for %s that Jobs create in the place of those that have ended on it.",
+	why := compiled.Keep(n, model.ReasonPodsEnding, "%s waits until %s for %s that Jobs create in the place of those that have ended on it.",
 		r.p.NodeName(n), compiled.FormatTime(t.ReturningUntil), compiled.Plural(t.Returning, "pod"))
 	why.Until = t.ReturningUntil
 	return why
@@ -153,7 +153,7 @@ func (r Rules) ending(n int) *model.KeptNode {
 	if t.Ending == 1 {
 		are, they = "is", "it is"
 	}
-	why := compiled.Keep(n, model.ReasonNotQuiet, "%s of %s %s ending; %s waited for until %s at the latest.",
+	why := compiled.Keep(n, model.ReasonPodsEnding, "%s of %s %s ending; %s waited for until %s at the latest.",
 		compiled.Plural(t.Ending, "pod"), r.p.NodeName(n), are, they, compiled.FormatTime(t.EndingUntil))
 	why.Until = t.EndingUntil
 	return why
