@@ -14,6 +14,7 @@ func TestPodsThatGoMakeRoomForTheirSuccessors(t *testing.T) {
 	now := time.Unix(1000, 0)
 	store := NewStore()
 	labels := &Labels{}
+	store.Put(&Node{Name: "node"})
 	pods := func(set string, n int, cpu int64, change func(*Pod)) {
 		spec := &PodSpec{Requests: Amounts{CPU: cpu}}
 		spec.SetKey()
@@ -52,23 +53,24 @@ func TestPodsThatGoMakeRoomForTheirSuccessors(t *testing.T) {
 	step("two of them have no node and leave no room", 5)
 	pods("new", 1, 600, waits)
 	step("the new ones ask for more", 9)
+	pods("new", 1, 400, waits)
+	step("the new ones ask for less, and something else may keep them off", 9)
 	pods("new", 1, 500, func(p *Pod) { p.Node, p.Owner.Name = "", "other" })
 	step("the new ones are of another Deployment", 9)
 	pods("new", 1, 500, waits)
+	for what, node := range map[string]Node{
+		"is cordoned":   {Taints: []model.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}}},
+		"is deleted":    {Deleting: true},
+		"is taken back": {Evicted: true},
+		"is disrupted":  {Disrupted: true},
+	} {
+		node.Name = "node"
+		store.Put(&node)
+		step("the node "+what, 9)
+	}
+	store.Put(&Node{Name: "node"})
 	wants("new", 3)
 	step("there is more room than they need", 0)
 	pods("old", 6, 500, func(p *Pod) { p.Terminal = true })
 	step("all of the old ones have ended", 2)
-}
-
-func TestLeastAndCovers(t *testing.T) {
-	a := Amounts{CPU: 1, Memory: 5, Extended: []Amount{{"gpu", 2}, {"nic", 1}}}
-	b := Amounts{CPU: 3, Memory: 4, Extended: []Amount{{"gpu", 1}}}
-	least := a.least(b)
-	if least.CPU != 1 || least.Memory != 4 || least.Get("gpu") != 1 || least.Get("nic") != 0 {
-		t.Errorf("the least of both is %+v", least)
-	}
-	if !a.covers(least) || !b.covers(least) || a.covers(b) || b.covers(a) || !a.covers(Amounts{}) {
-		t.Error("what covers what is wrong")
-	}
 }

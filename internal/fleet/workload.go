@@ -122,7 +122,7 @@ func (s *Store) Announcing(now time.Time) map[string]bool {
 	defer s.mu.Unlock()
 	t := &s.tables // as they are: a snapshot would have them copied at the next write
 	state := &Snapshot{
-		pods: t.pods.rows, spaces: t.spaces.rows, coming: comingPods{workloads: t.workloads.rows, quotas: t.quotas.rows},
+		pods: t.pods.rows, nodes: t.nodes.rows, spaces: t.spaces.rows, coming: comingPods{workloads: t.workloads.rows, quotas: t.quotas.rows},
 	}
 	opaque, out := opaqueIn(t.quotas.rows), map[string]bool{}
 	for _, a := range state.due(now) {
@@ -148,7 +148,8 @@ type announcement struct {
 	// living counts its pods that are not terminal, those that are going too: their
 	// successors come when they are gone.
 	living int
-	// staying counts those of them that are on a node and are not going.
+	// staying counts those of them that are on a node, are not going, and whose room others like
+	// them may use when they do.
 	staying int
 	// uncounted is how many of its pods have succeeded without being counted.
 	uncounted int
@@ -208,7 +209,7 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 		if w != nil && p.Uncounted {
 			uncounted[w.UID]++
 		}
-		if w == nil && p.Owner.Kind == deployment && staysOnNode(p) {
+		if w == nil && p.Owner.Kind == deployment && leavesRoom(s.nodes, p) {
 			unwanted = append(unwanted, p)
 		}
 		if w == nil || p.Terminal {
@@ -220,7 +221,7 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 			of[w.UID] = a
 		}
 		a.living++
-		if staysOnNode(p) {
+		if leavesRoom(s.nodes, p) {
 			a.staying++
 		}
 		a.gated = a.gated || p.Gated
