@@ -135,16 +135,26 @@ type expander struct {
 	counts  expandedCounts
 }
 
-// expandedCounts count pods: order those without a time of creation, made those that were made.
-type expandedCounts struct{ order, made int }
+// expandedCounts count pods: order those without a time of creation, made those that were made, and
+// reserved those of StatefulSets whose names are kept for them.
+type expandedCounts struct{ order, made, reserved int }
 
 // countMade counts pods that are about to be made, unless they are too many.
 func (e *expander) countMade(n int) error {
+	err := e.mayMake(n)
+	if err == nil {
+		e.counts.made += n
+	}
+	return err
+}
+
+// mayMake says that so many pods more are too many. It is asked before these have names: thousands
+// of workloads may ask for as many pods each.
+func (e *expander) mayMake(n int) error {
 	if e.counts.made+n > MaxExpandedPods {
 		return fmt.Errorf("asks for %d pods beside the %d of other workloads, allowed: %d of all workloads together",
 			n, e.counts.made, MaxExpandedPods)
 	}
-	e.counts.made += n
 	return nil
 }
 
@@ -298,7 +308,7 @@ func (e *expander) noteCronJob(o *batchv1.CronJob) {
 // LimitRanges and ResourceQuotas of their namespace admit. A note tells of the others.
 func (e *expander) within(o client.Object, kind string, pod *corev1.Pod, n int) int {
 	workload := fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName())
-	if why := outOfRange(e.admission.ranges[pod.Namespace], &pod.Spec); why != "" && n > 0 {
+	if why := outOfRange(e.admission.limitsIn(pod.Namespace).bounds, &pod.Spec); why != "" && n > 0 {
 		e.note("%s", e.quotas.hold(HeldBack{Workload: workload, Pods: n, Of: n, Message: why}))
 		return 0
 	}
@@ -394,8 +404,11 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 		return err
 	}
 	e.label(o, template)
-	numbers := numbersTo(have, replicas)
-	return e.addNumbered(o, kind, numbers[:e.withinTemplate(o, kind, template, len(numbers))], template)
+	admitted := e.withinTemplate(o, kind, template, max(0, replicas-have))
+	if err := e.mayMake(admitted); err != nil {
+		return err
+	}
+	return e.addNumbered(o, kind, numbersTo(have, replicas)[:admitted], template)
 }
 
 func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
@@ -409,6 +422,9 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 		return err
 	}
 	e.label(o, template)
+	if err := e.mayMake(replicas - len(e.living.of[ownerKey{o.Namespace, "StatefulSet", o.Name}])); err != nil {
+		return err
+	}
 	var names []string
 	for i := range replicas {
 		if name := ordinalName(o, i); e.lacksOrdinal(o, name) {

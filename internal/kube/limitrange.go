@@ -26,16 +26,45 @@ func defaultsOf(ranges map[string]*corev1.LimitRange) containerDefaults {
 	var out containerDefaults
 	for _, name := range slices.Sorted(maps.Keys(ranges)) {
 		for i := range ranges[name].Spec.Limits {
-			item := ranges[name].Spec.Limits[i].DeepCopy()
-			if item.Type != corev1.LimitTypeContainer {
-				continue
+			if item := completed(&ranges[name].Spec.Limits[i]); item.Type == corev1.LimitTypeContainer && out.addedTo(item) {
+				out = append(out, *item)
 			}
-			item.Default = fill(item.Default, item.Max)
-			item.DefaultRequest = fill(fill(item.DefaultRequest, item.Default), item.Min)
-			out = append(out, *item)
 		}
 	}
 	return out
+}
+
+// completed is a copy of an item with what the API server fills in.
+func completed(stored *corev1.LimitRangeItem) *corev1.LimitRangeItem {
+	item := stored.DeepCopy()
+	if item.Type == corev1.LimitTypeContainer {
+		item.Default = fill(item.Default, item.Max)
+		item.DefaultRequest = fill(fill(item.DefaultRequest, item.Default), item.Min)
+	}
+	return item
+}
+
+// addedTo reports whether an item may give containers what those before it never do: a default
+// request of a resource for which they have none, or a default limit above theirs, which a request
+// may exceed.
+func (d containerDefaults) addedTo(item *corev1.LimitRangeItem) bool {
+	for name := range item.DefaultRequest {
+		if !slices.ContainsFunc(d, func(before corev1.LimitRangeItem) bool {
+			_, has := before.DefaultRequest[name]
+			return has
+		}) {
+			return true
+		}
+	}
+	for name, limit := range item.Default {
+		if !slices.ContainsFunc(d, func(before corev1.LimitRangeItem) bool {
+			most, has := before.Default[name]
+			return has && most.Cmp(limit) >= 0
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // fill returns list with the amounts of from that it lacks. It may write to list.

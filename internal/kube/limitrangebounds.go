@@ -10,15 +10,36 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
+// boundItem is an item of a LimitRange, with the name of that.
+type boundItem struct {
+	of   string
+	item *corev1.LimitRangeItem
+}
+
+// boundsOf are the items of a namespace's LimitRanges that bound containers and pods, in the order of
+// names, without those that say what one before them says.
+func boundsOf(ranges map[string]*corev1.LimitRange) []boundItem {
+	var out []boundItem
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(ranges)) {
+		for i := range ranges[name].Spec.Limits {
+			item := &ranges[name].Spec.Limits[i]
+			if text := item.String(); !seen[text] {
+				seen[text] = true
+				out = append(out, boundItem{qualified(ranges[name].Namespace, name), item})
+			}
+		}
+	}
+	return out
+}
+
 // outOfRange says why a LimitRange of its namespace refuses a pod which has been admitted
 // otherwise, "" where none does, as the API server does by
 // k8s.io/kubernetes/plugin/pkg/admission/limitranger.
-func outOfRange(ranges map[string]*corev1.LimitRange, s *corev1.PodSpec) string {
-	for _, name := range slices.Sorted(maps.Keys(ranges)) {
-		for i := range ranges[name].Spec.Limits {
-			if why := outOf(&ranges[name].Spec.Limits[i], s); why != "" {
-				return fmt.Sprintf("LimitRange %s %s", qualified(ranges[name].Namespace, name), why)
-			}
+func outOfRange(bounds []boundItem, s *corev1.PodSpec) string {
+	for _, b := range bounds {
+		if why := outOf(b.item, s); why != "" {
+			return fmt.Sprintf("LimitRange %s %s", b.of, why)
 		}
 	}
 	return ""

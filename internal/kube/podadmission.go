@@ -15,6 +15,8 @@ type podAdmission struct {
 	// ranges has the LimitRanges by namespace and name, runtimes the RuntimeClasses by name.
 	ranges   map[string]map[string]*corev1.LimitRange
 	runtimes map[string]*nodev1.RuntimeClass
+	// limits are what the LimitRanges of namespaces say, once asked for.
+	limits map[string]*namespaceLimits
 	// unknown are the classes, by kind and name, which pods name and the input lacks.
 	unknown map[string]bool
 }
@@ -22,8 +24,23 @@ type podAdmission struct {
 func newPodAdmission() podAdmission {
 	return podAdmission{
 		priorities: newPriorities(), ranges: map[string]map[string]*corev1.LimitRange{}, runtimes: map[string]*nodev1.RuntimeClass{},
-		unknown: map[string]bool{},
+		limits: map[string]*namespaceLimits{}, unknown: map[string]bool{},
 	}
+}
+
+// namespaceLimits is what the LimitRanges of a namespace say together.
+type namespaceLimits struct {
+	defaults containerDefaults
+	bounds   []boundItem
+}
+
+// limitsIn is what the LimitRanges of a namespace say.
+func (a *podAdmission) limitsIn(namespace string) *namespaceLimits {
+	if a.limits[namespace] == nil {
+		ranges := a.ranges[namespace]
+		a.limits[namespace] = &namespaceLimits{defaults: defaultsOf(ranges), bounds: boundsOf(ranges)}
+	}
+	return a.limits[namespace]
 }
 
 // survey notes what an object says of pods that are created.
@@ -42,6 +59,7 @@ func (a *podAdmission) survey(o client.Object) {
 			a.ranges[o.Namespace] = map[string]*corev1.LimitRange{}
 		}
 		a.ranges[o.Namespace][o.Name] = o
+		delete(a.limits, o.Namespace)
 	case *nodev1.RuntimeClass:
 		a.runtimes[o.Name] = o
 	}
@@ -69,7 +87,7 @@ func (a *podAdmission) admitted(namespace string, template *corev1.PodTemplateSp
 func (a *podAdmission) admit(namespace string, s *corev1.PodSpec) error {
 	requestLimits(s)
 	if s.NodeName == "" {
-		defaultsOf(a.ranges[namespace]).admit(s)
+		a.limitsIn(namespace).defaults.admit(s)
 		if name := s.RuntimeClassName; name != nil {
 			class := a.runtimes[*name]
 			if class == nil {

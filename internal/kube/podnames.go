@@ -23,7 +23,9 @@ type podNames map[client.ObjectKey]*corev1.Pod
 // its own pods can have no others.
 func (e *expander) reserve(s *appsv1.StatefulSet) {
 	replicas := e.wants(s.Namespace, "StatefulSet", s.Name, count(s.Spec.Replicas))
-	for i := range min(replicas, MaxExpandedPods) {
+	reserved := max(0, min(replicas, MaxExpandedPods-e.counts.reserved)) // of more there are too many pods
+	e.counts.reserved += reserved
+	for i := range reserved {
 		key := client.ObjectKey{Namespace: s.Namespace, Name: ordinalName(s, i)}
 		if _, taken := e.names[key]; !taken {
 			e.names[key] = nil
