@@ -13,13 +13,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -27,7 +26,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/convert"
 	"github.com/nodeautoprovision/nap/internal/document"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/kube/admission"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/poollint"
 )
@@ -444,24 +442,18 @@ func limitOf(o map[string]any) int64 {
 
 // checkAdmission is what an API server with today's definitions would refuse of objects.
 func checkAdmission(objects []map[string]any) error {
-	definitions, err := crds.All()
+	a, err := newAdmitter()
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, o := range objects {
-		group, version, _ := strings.Cut(fmt.Sprint(o["apiVersion"]), "/")
-		i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
-			return d.Spec.Group == group && d.Spec.Names.Kind == o["kind"]
-		})
-		if i < 0 {
-			continue
-		}
 		text, err := json.Marshal(o)
 		if err != nil {
 			return err
 		}
-		if err := admission.Check(definitions[i], version, text); err != nil {
+		kind := schema.FromAPIVersionAndKind(fmt.Sprint(o["apiVersion"]), fmt.Sprint(o["kind"]))
+		if err := errors.Join(a.check(kind, text, nil)...); err != nil {
 			meta, _ := o["metadata"].(map[string]any)
 			errs = append(errs, fmt.Errorf("%v %v: the API server would refuse it: %s",
 				o["kind"], meta["name"], strings.ReplaceAll(err.Error(), "\n", "; ")))

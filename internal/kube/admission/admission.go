@@ -6,7 +6,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,17 +54,6 @@ func (f UnknownField) Error() string {
 		return f.Path + ": there is no such field, use: " + f.Meant
 	}
 	return f.Path + ": there is no such field"
-}
-
-// Check is what an API server that has the definition would refuse of an object, in
-// JSON; nil where it would take it. The error names every field with its value and what
-// is wanted; one of the definition itself comes alone.
-func Check(definition *apiextensionsv1.CustomResourceDefinition, version string, text []byte) error {
-	rules, err := Compile(definition, version)
-	if err != nil {
-		return err
-	}
-	return errors.Join(rules.Check(text)...)
 }
 
 // Compile reads the rules of a version from the definition of its kind. The error says

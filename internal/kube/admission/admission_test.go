@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -30,7 +31,7 @@ func TestCheckRefusesWhatAPIServersRefuse(t *testing.T) {
 		`{"linuxOSConfig": {"sysctls": {"netIPv4IPLocalPortRange": "60999 32768"}}}`: "the first port of netIPv4IPLocalPortRange must be at most the last",
 	} {
 		text := `{"apiVersion": "karpenter.azure.com/v1beta1", "kind": "AKSNodeClass", "metadata": {"name": "c"}, "spec": ` + spec + `}`
-		err := Check(definitions[0], "v1beta1", []byte(text))
+		err := checked(definitions[0], "v1beta1", []byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", spec, err, want)
 		}
@@ -54,13 +55,13 @@ func TestCheckRefusesWhatAPIServersRefuse(t *testing.T) {
 		{`{"spec": {"limits": {"nvidia.com/gpu": true}, "template": {"spec": {` + ref + `}}}}`,
 			"spec.limits.nvidia.com/gpu: Invalid value: true: spec.limits.nvidia.com/gpu in body must be of type integer,string"},
 	} {
-		err := Check(definitionOf(t, "NodePool"), "v1", []byte(c.text))
+		err := checked(definitionOf(t, "NodePool"), "v1", []byte(c.text))
 		if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.text, diff)
 		}
 	}
 	for version, text := range map[string]string{"v9": "{}", "v1beta1": "[]"} {
-		if err := Check(definitions[0], version, []byte(text)); err == nil {
+		if err := checked(definitions[0], version, []byte(text)); err == nil {
 			t.Errorf("version %s of %s passes", version, text)
 		}
 	}
@@ -83,7 +84,7 @@ func definitionOf(t *testing.T, kind string) *apiextensionsv1.CustomResourceDefi
 
 // TestVersionsThatThereAreNot names those that there are.
 func TestVersionsThatThereAreNot(t *testing.T) {
-	err := Check(definitionOf(t, "AKSNodeClass"), "v1", []byte("{}"))
+	err := checked(definitionOf(t, "AKSNodeClass"), "v1", []byte("{}"))
 	const want = `apiVersion: got "karpenter.azure.com/v1", allowed: karpenter.azure.com/v1alpha2, karpenter.azure.com/v1beta1`
 	if fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -139,4 +140,13 @@ func TestUpdateIsCheckedAgainstTheObjectBefore(t *testing.T) {
 			t.Errorf("%s over %s: %s, want %q", c.text, c.before, got, c.want)
 		}
 	}
+}
+
+// checked is what the rules of a definition find of an object in JSON.
+func checked(definition *apiextensionsv1.CustomResourceDefinition, version string, text []byte) error {
+	rules, err := Compile(definition, version)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rules.Check(text)...)
 }
