@@ -19,7 +19,12 @@ import (
 const mostDecisions = 12
 
 // Search plans an instance on its existing nodes until no spread constraint is in
-// conflict with what is bought for others. Proofs run in the prover; the clock measures the budget of the policy.
+// conflict with what is bought for others. Proofs run in the prover; the clock measures the
+// budget of the policy.
+//
+// Where that leaves pods out which are spread, it may plan a second time, with a little more
+// time, and let pods wait for a constraint that binds them. Dry runs cannot tell whether more
+// pods have a place in the end, so the better of the two finished plans stands.
 func (f *Portfolio) Search(in *instance.Instance, nodes []*placement.Place, prover *nodechoice.Prover, clock meter.Clock) Outcome {
 	quick := *in.Policy()
 	quick.Budget = 0
@@ -28,27 +33,54 @@ func (f *Portfolio) Search(in *instance.Instance, nodes []*placement.Place, prov
 	if q.exposed = domainconflict.Possible(empty.State); !q.exposed {
 		return q.run(empty, attempt{}, q.policy)
 	}
+	o, refused := q.settle(empty)
+	if !refused || !q.leavesSpreadPods(o.Plan.State) {
+		return o
+	}
+	again := *q
+	again.yields, again.policy = true, shortened(q.policy, -q.policy.Budget/4)
+	if other, _ := again.settle(again.begin(attempt{})); other.Plan.State.Better(o.Plan.State) {
+		return other
+	}
+	return o
+}
+
+// settle plans from an empty plan until no spread constraint is in conflict. It also reports
+// whether a domain was counted only because the search does not yield.
+func (q *search) settle(empty *construct.Constructor) (o Outcome, refused bool) {
 	// Conflicts are looked for in quick plans, so that there is time to improve the one
 	// that stands.
 	policy, decision := q.quick, placement.Decision{}
 	for range mostDecisions {
-		o := q.run(empty, attempt{decision: decision, dry: true}, policy)
+		o = q.run(empty, attempt{decision: decision, dry: true}, policy)
 		s := o.Plan.State
 		conflicts := domainconflict.Conflicts(s)
 		switch {
 		case len(conflicts) > 0:
-			decision = q.decide(&o, conflicts)
+			var r bool
+			decision, r = q.decide(&o, conflicts)
+			refused = refused || r
 		case q.helps(&o, domainconflict.Missing(s)):
 			decision = counting(s.Decision, domainconflict.Missing(s))
 		case policy == q.policy || q.policy.Budget <= 0:
-			return q.withoutIdle(o)
+			return q.withoutIdle(o), refused
 		default:
 			policy, decision = q.policy, s.Decision
 		}
 		empty = q.begin(attempt{decision: decision})
 	}
 	last := placement.Decision{Counted: domainconflict.Outside(empty.State)}
-	return q.withoutIdle(q.plan(last, q.policy))
+	return q.withoutIdle(q.plan(last, q.policy)), refused
+}
+
+// leavesSpreadPods reports whether pods have no place whose class has a hard spread constraint.
+func (q *search) leavesSpreadPods(s *placement.State) bool {
+	for i, left := range s.Left {
+		if left > 0 && slices.ContainsFunc(q.in.HardRules(i).Spread, func(s topology.Spread) bool { return s.Hard }) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutIdle takes back that spread constraints count domains in which no node is bought
@@ -88,11 +120,12 @@ func (q *search) plan(d placement.Decision, policy *model.Policy) Outcome {
 	return q.run(q.begin(a), a, policy)
 }
 
-// decide decides the first of the conflicts. Pods that the constraint does not bind never
-// wait for it: a domain is shut only if that leaves no other class with more pods without a
-// place than counting it. Classes that it binds may wait where that gives more pods a place:
-// once the others run, the next plan may find a place for theirs.
-func (q *search) decide(o *Outcome, conflicts []topology.Domain) placement.Decision {
+// decide decides the first of the conflicts. No pods wait for a constraint: a domain is shut
+// only if that leaves no class with more pods without a place than counting it. If the search
+// yields, this does not hold for classes that the constraint binds: once the others run, the
+// next plan may find a place for their pods. It also reports whether the domain is counted only
+// because the search does not yield.
+func (q *search) decide(o *Outcome, conflicts []topology.Domain) (d placement.Decision, refused bool) {
 	t, old := q.in.Topology, o.Plan.State.Decision
 	key, value := t.KeyOf(conflicts[0].Counter), conflicts[0].Value
 	shut := bitset.New(len(q.in.Space.Options))
@@ -108,15 +141,19 @@ func (q *search) decide(o *Outcome, conflicts []topology.Domain) placement.Decis
 	}
 	counted := counting(old, shared)
 	without, with := q.dryRun(placement.Decision{Shut: shut, Counted: old.Counted}, o.strategy), q.dryRun(counted, o.strategy)
+	var waits, waitsUnbound bool // more pods of a class do, with the domain shut
 	for i, left := range without.Left {
-		if left > with.Left[i] && !q.binds(shared, i) {
-			return counted
+		if left > with.Left[i] {
+			waits, waitsUnbound = true, waitsUnbound || !q.binds(shared, i)
 		}
 	}
-	if with.Better(without) {
-		return counted
+	switch {
+	case waitsUnbound || with.Better(without):
+		return counted, false
+	case waits && !q.yields:
+		return counted, true
 	}
-	return without.Decision
+	return without.Decision, false
 }
 
 // binds reports whether a hard spread constraint of a class counts some of the domains.

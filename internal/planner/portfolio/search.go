@@ -42,7 +42,9 @@ type search struct {
 	quick *model.Policy
 	// exposed says that domain conflicts are possible.
 	exposed bool
-	prover  *nodechoice.Prover
+	// yields says that pods may wait for a spread constraint that binds them: see decide.
+	yields bool
+	prover *nodechoice.Prover
 	// clock measures the budget of the policy; without a clock, steps do.
 	clock meter.Clock
 }
