@@ -68,15 +68,25 @@ func (n *nominations) promise(snapshot *fleet.Snapshot, pod *fleet.Pod, claim st
 	if pod.OwnerUID != "" {
 		kind = fmt.Sprint(pod.OwnerUID, " ", fleet.VolumeZones(snapshot, pod), " ", pod.Spec.Key)
 	}
-	zones := len(fleet.Zones(snapshot, pod))
-	if zones == 0 {
-		zones = anyZone
-	}
 	key := types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}
 	n.put(types.UID(pod.UID), &nominee{
-		key: key, requests: pod.Spec.Requests, zones: zones, kind: kind, rules: spreadRules(pod),
+		key: key, requests: pod.Spec.Requests, zones: zonesOpen(snapshot, pod), kind: kind, rules: spreadRules(pod),
 	}, claim)
 	n.wakeUp()
+}
+
+// zonesOpen is how many zones a pod of a snapshot can go to: those of its bound volumes or, where
+// other pods may close a zone to it, of these and its required node affinity. For all other pods
+// it is anyZone, also for one that names a zone itself: it competes for room alone, so the size
+// decides.
+func zonesOpen(snapshot *fleet.Snapshot, pod *fleet.Pod) int {
+	if len(fleet.VolumeZones(snapshot, pod)) == 0 && !boundByZones(pod.Spec) {
+		return anyZone
+	}
+	if open := len(fleet.Zones(snapshot, pod)); open > 0 {
+		return open
+	}
+	return anyZone
 }
 
 func (n *nominations) wakeUp() {

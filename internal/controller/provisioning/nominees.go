@@ -51,7 +51,7 @@ type nominee struct {
 	requests fleet.Amounts
 	// share is the part of its node that it takes, once that has registered.
 	share float64
-	// zones is how many zones the pod can go to, for pods that can go to all of them anyZone.
+	// zones is how many zones the pod can go to, or anyZone, see zonesOpen.
 	zones int
 	// kind is equal for pods that are alike in everything that the scheduler looks at.
 	kind string

@@ -1,6 +1,8 @@
 package provisioning
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -33,6 +35,14 @@ func spreadRules(pod *fleet.Pod) []spreadRule {
 		rules = append(rules, spreadRule{key, int(s.MaxSkew)})
 	}
 	return rules
+}
+
+// boundByZones reports whether a hard topology spread constraint or a required pod affinity or
+// anti-affinity term of a pod is over zones, so that other pods may close a zone to it.
+func boundByZones(spec *fleet.PodSpec) bool {
+	overZones := func(t fleet.Term) bool { return t.TopologyKey == model.LabelZone }
+	return slices.ContainsFunc(spec.Spread, func(s model.SpreadConstraint) bool { return s.Hard && s.TopologyKey == model.LabelZone }) ||
+		slices.ContainsFunc(spec.Affinity, overZones) || slices.ContainsFunc(spec.AntiAffinity, overZones)
 }
 
 // spreadRoom counts the pods of each rule that are nominated for one node.

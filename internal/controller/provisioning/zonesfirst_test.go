@@ -63,3 +63,39 @@ func TestPodsWithVolumesInDifferentZonesAreNotAlike(t *testing.T) {
 		})
 	}
 }
+
+// Pods that name a zone and have no rule over zones stand in no other pod's way: the large ones
+// have to come first.
+func TestZoneOfPodsWithoutRulesOverZonesComesNotFirst(t *testing.T) {
+	zone := model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{"eastus-1"}}}
+	term := []fleet.Term{{TopologyKey: model.LabelZone}}
+	for name, test := range map[string]struct {
+		change func(spec *fleet.PodSpec)
+		want   string
+	}{
+		"no rule": {func(*fleet.PodSpec) {}, "large to node"},
+		"spread": {func(s *fleet.PodSpec) {
+			s.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: &model.Selector{}}}
+		}, "small to node"},
+		"preferred spread": {func(s *fleet.PodSpec) {
+			s.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: &model.Selector{}}}
+		}, "large to node"},
+		"affinity":      {func(s *fleet.PodSpec) { s.Affinity = term }, "small to node"},
+		"anti-affinity": {func(s *fleet.PodSpec) { s.AntiAffinity = term }, "small to node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNominations(Clients{}, nil, clock.RealClock{}, 100)
+			small := &fleet.PodSpec{Key: "small", Requests: fleet.Amounts{CPU: 100}}
+			small.NodeRequirements = zone
+			test.change(small)
+			for _, spec := range []*fleet.PodSpec{small, {Key: "large", Requests: fleet.Amounts{CPU: 8000}}} {
+				pod := &fleet.Pod{Ref: model.PodRef{Namespace: "default", Name: spec.Key}, UID: spec.Key, Spec: spec}
+				n.promise(fleet.NewStore().Snapshot(), pod, "claim")
+			}
+			n.arrived("claim", promisedNode("node", "64", "256Gi"), true)
+			if got := namesOf(n.next(1)); !slices.Equal(got, []string{test.want}) {
+				t.Errorf("nominated first is %v, want %s", got, test.want)
+			}
+		})
+	}
+}
