@@ -122,6 +122,13 @@ func inputCases() map[string]inputCase {
 		"plan of a machine without a zone": {args: "plan -o wide -f machine-without-zone", code: 2, said: []string{
 			` none spot `, `1 x Standard_D8as_v5 regional spot, 0 other offerings`,
 		}},
+		"node whose zone decides no price": {
+			args: "explain node n1 --region eastus -f nodes-without-zone-or-capacity-type", code: 2,
+			said: []string{`n1 goes`, `it is Standard_D8as_v5, on-demand, \$0.371/h, NodePool default`},
+		},
+		"node of unknown price": {args: "explain node n2 --region eastus -f nodes-without-zone-or-capacity-type", said: []string{
+			`no label karpenter.sh/capacity-type`, `it is Standard_D8as_v5, eastus-1, NodePool default`,
+		}, unsaid: []string{`/h,`}},
 		"node without a zone":                  {args: "explain node n1 -f machine-without-zone", said: []string{`it is Standard_D4as_v5, regional, spot, `}},
 		"the CronJob of a shop when it is due": {args: "plan --due -f shop", code: 2, said: []string{`4 of Job `}},
 		"spot node of a NodePool with a limit": {args: "explain node n1 -f one-spot-node-with-limit", said: []string{`SpotToSpotDisabled`}, unsaid: []string{

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -149,8 +148,7 @@ func (r *movesReport) summarize(m *madeMoves) {
 	s := &r.Summary
 	s.Nodes = len(m.input.Problem.Nodes)
 	for _, o := range m.read.objects.Distinct() {
-		// The label may name a NodePool that is gone.
-		if node, is := o.(*corev1.Node); is && m.read.pools[node.Labels[v1.NodePoolLabelKey]] == nil {
+		if node, is := o.(*corev1.Node); is && outsidePools(m.read.pools, node) {
 			price, _ := m.source.PriceOf(node)
 			s.Nodes--
 			s.Others++

@@ -272,6 +272,25 @@ func (t *toldNode) drains() bool {
 	return len(t.evicting)+len(t.ending)+len(t.remaining) > 0
 }
 
+// price says what the node costs: for one of a NodePool as planning knows it or, where it does
+// not, at what price the machine was bought. It is empty where neither is known.
+func (t *toldNode) price(n *model.Node) string {
+	if n.Price > 0 {
+		return dollars(n.Price.Dollars()) + "/h"
+	}
+	if claim := t.read.store.Snapshot().Claim(n.Claim); claim != nil && claim.Bought() > 0 {
+		return "bought at " + dollars(claim.Bought().Dollars()) + "/h"
+	}
+	for _, o := range t.read.objects.Distinct() {
+		if node, is := o.(*corev1.Node); is && node.Name == n.Name && outsidePools(t.read.pools, node) {
+			if price, known := t.source.PriceOf(node); known {
+				return dollars(price.Dollars()) + "/h"
+			}
+		}
+	}
+	return ""
+}
+
 // describe says what the node is and what lives there.
 func (t *toldNode) describe() {
 	p := t.input.Problem
@@ -283,17 +302,8 @@ func (t *toldNode) describe() {
 			what = append(what, part)
 		}
 	}
-	price := n.Price
-	if claim := t.read.store.Snapshot().Claim(n.Claim); claim != nil && price == 0 {
-		price = claim.Bought()
-	}
-	for _, o := range t.read.objects.Distinct() {
-		if node, is := o.(*corev1.Node); is && price == 0 && node.Name == n.Name {
-			price, _ = t.source.PriceOf(node)
-		}
-	}
-	if price > 0 {
-		what = append(what, dollars(price.Dollars())+"/h")
+	if price := t.price(n); price != "" {
+		what = append(what, price)
 	}
 	if n.Pool != "" {
 		what = append(what, "NodePool "+n.Pool)

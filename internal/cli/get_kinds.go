@@ -108,7 +108,7 @@ func (c *getCommand) nodes(read *planInput, source *offline.Source, views []flee
 	}}
 	prices := map[string]model.Money{}
 	for _, o := range read.objects.Distinct() {
-		if node, is := o.(*corev1.Node); is {
+		if node, is := o.(*corev1.Node); is && outsidePools(read.pools, node) {
 			prices[node.Name], _ = source.PriceOf(node)
 		}
 	}

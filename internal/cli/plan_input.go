@@ -198,6 +198,12 @@ func (p *planInput) spreadByDefault(objects []client.Object) []client.Object {
 	return out
 }
 
+// outsidePools reports whether a node is of none of the NodePools that were read. Its label may
+// name one that is gone.
+func outsidePools(pools map[string]*v1.NodePool, node *corev1.Node) bool {
+	return pools[node.Labels[v1.NodePoolLabelKey]] == nil
+}
+
 // source opens the catalogue for the pools that were read.
 func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source, error) {
 	f.region, f.advance, f.machines, f.cluster = p.region, !f.listed, p.onDemand(), clusterOf(p.store.Snapshot())

@@ -148,6 +148,7 @@ func (c *poolCatalogs) complete(n *stateNode) {
 			return
 		}
 	}
+	n.cost = n.costWithoutLabels(t)
 }
 
 func (c *poolCatalogs) instanceType(catalog *Catalog, name string) *model.InstanceType {

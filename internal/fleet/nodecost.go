@@ -23,6 +23,39 @@ func costOfOffering(o *model.Offering, claim *Claim) nodeCost {
 	return cost
 }
 
+// costWithoutLabels is what a node of an instance type costs whose zone or capacity type is not
+// known: what all its offerings cost that it may have been bought as. Where these differ, it is
+// what the machine was bought at if that is no less than the lowest and no more than the highest
+// of them, or else nothing.
+func (n *stateNode) costWithoutLabels(t *model.InstanceType) nodeCost {
+	zone, capacityType := n.boughtAs(model.LabelZone), n.boughtAs(model.LabelCapacityType)
+	var low, high nodeCost
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if zone != "" && o.Zone != zone || capacityType != "" && string(o.CapacityType) != capacityType {
+			continue
+		}
+		cost := costOfOffering(o, n.claim)
+		if !cost.priced {
+			return nodeCost{}
+		}
+		if !low.priced || cost.price < low.price {
+			low = cost
+		}
+		if !high.priced || cost.price > high.price {
+			high = cost
+		}
+	}
+	if low.price == high.price {
+		return low
+	}
+	if n.claim == nil || n.claim.Bought() < low.price || n.claim.Bought() > high.price {
+		return nodeCost{}
+	}
+	low.price = n.claim.Bought()
+	return low
+}
+
 // cover gives a machine that is paid in advance the price of that, where it is lower.
 func (c *nodeCost) cover(by model.Cover) {
 	if c.priced {

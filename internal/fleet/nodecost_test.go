@@ -99,9 +99,10 @@ func TestUnknownPriceIsNoSaving(t *testing.T) {
 // A user may remove labels of a node. Its NodeClaim still says as what its machine was bought.
 func TestNodeThatHasLostLabelsCostsWhatItsClaimSays(t *testing.T) {
 	labels := map[string]string{model.LabelInstanceType: "D4", model.LabelZone: "1", model.LabelCapacityType: "on-demand"}
-	catalog := &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
-		Name: "D4", Offerings: []model.Offering{{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(0.5)}},
-	}}}
+	catalog := &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "D4", Offerings: []model.Offering{
+		{Zone: "1", CapacityType: model.OnDemand, Price: model.USD(0.5)}, {Zone: "1", CapacityType: model.Spot, Price: model.USD(0.1)},
+		{Zone: "2", CapacityType: model.OnDemand, Price: model.USD(0.6)},
+	}}}}
 	for lost := range labels {
 		left := maps.Clone(labels)
 		delete(left, lost)
@@ -126,4 +127,56 @@ func TestNodeThatHasLostLabelsCostsWhatItsClaimSays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where neither the node nor its NodeClaim has a label, the price is known if it does not depend on
+// the label, and else taken from the purchase if that may be the price.
+func TestNodeWithoutZoneOrCapacityTypeCostsWhatItMust(t *testing.T) {
+	offering := func(zone string, capacityType model.CapacityType, price float64) model.Offering {
+		return model.Offering{Zone: zone, CapacityType: capacityType, Price: model.USD(price)}
+	}
+	guessed := offering("2", model.OnDemand, 0.5)
+	guessed.Unpriced = true
+	one, two, spot := offering("1", model.OnDemand, 0.5), offering("2", model.OnDemand, 0.5), offering("1", model.Spot, 0.1)
+	dear := offering("2", model.OnDemand, 0.7)
+	onDemand := map[string]string{model.LabelCapacityType: "on-demand"}
+	for name, c := range map[string]struct {
+		offerings  []model.Offering
+		labels     map[string]string
+		asked      model.Requirements
+		paid, want float64
+	}{
+		"all zones cost the same":      {offerings: []model.Offering{one, spot, two}, labels: onDemand, want: 0.5},
+		"zones differ":                 {offerings: []model.Offering{one, dear}, labels: onDemand},
+		"bought at a price of these":   {offerings: []model.Offering{one, dear}, labels: onDemand, paid: 0.7, want: 0.7},
+		"bought at a price of none":    {offerings: []model.Offering{one, dear}, labels: onDemand, paid: 0.9},
+		"one price is a guess":         {offerings: []model.Offering{one, guessed}, labels: onDemand, paid: 0.5},
+		"on-demand or spot":            {offerings: []model.Offering{one, spot}, labels: map[string]string{model.LabelZone: "1"}},
+		"none is sold in its zone":     {offerings: []model.Offering{one, spot}, labels: map[string]string{model.LabelZone: "3"}, paid: 0.5},
+		"the NodeClaim asked for both": {offerings: []model.Offering{one, spot}, asked: required(model.LabelCapacityType, "on-demand", "spot")},
+		"the NodeClaim asked for one":  {offerings: []model.Offering{one, spot}, asked: required(model.LabelCapacityType, "spot"), want: 0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			labels := map[string]string{model.LabelInstanceType: "D4"}
+			maps.Copy(labels, c.labels)
+			s := NewStore()
+			s.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+			s.Put(&Claim{
+				Name: "a", Pool: "general", ProviderID: "azure:///a", Allocatable: Amounts{CPU: 4000, Pods: 10},
+				Labels: labels, Requirements: c.asked, Paid: model.USD(c.paid),
+			})
+			catalog := &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "D4", Offerings: c.offerings}}}
+			in, err := s.Snapshot().Problem(t.Context(), answer{catalog: catalog}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := in.Problem.Nodes[0].Price; got != model.USD(c.want) {
+				t.Errorf("the node is planned with at %s, want %s", got, model.USD(c.want))
+			}
+		})
+	}
+}
+
+func required(key string, values ...string) model.Requirements {
+	return model.Requirements{{Key: key, Operator: model.In, Values: values}}
 }

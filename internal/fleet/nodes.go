@@ -46,12 +46,21 @@ type stateNode struct {
 }
 
 // boughtAs is the value of a label by which the offering of a node is found. Where the node has
-// lost the label, since a user has removed it, it is that of the NodeClaim.
+// lost the label, since a user has removed it, it is that of the NodeClaim, or the only one that
+// the NodeClaim's requirements leave.
 func (n *stateNode) boughtAs(key string) string {
 	if value := n.labels[key]; value != "" || n.claim == nil {
 		return value
 	}
-	return n.claim.Labels[key]
+	if value := n.claim.Labels[key]; value != "" {
+		return value
+	}
+	for _, r := range n.claim.Requirements {
+		if r.Key == key && r.Operator == model.In && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	return ""
 }
 
 // nodeCost is what a node costs by its catalogue.
