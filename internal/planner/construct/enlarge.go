@@ -21,16 +21,19 @@ func enlarge(s *placement.State, c *instance.Class, l, want int, pl *placement.P
 	}
 	in := s.Instance
 	set := s.SharedOptions(c, l, pl)
+	pods := append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l})
 	holding := func(n int) int {
 		load := s.UsedWith(c, n, pl)
 		best := -1
+		pods[len(pods)-1].Count = n
 		for o := range set.All {
 			option := &in.Space.Options[o]
 			if best >= 0 && option.Price >= in.Space.Options[best].Price || !feasible.Fits(load, in.Space.Net(o)) {
 				continue
 			}
-			pods := append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l, Count: n})
-			if s.Affords(pl.Option, o) && in.MinValues.Met(int(option.Pool), in.MinValues.Fixed(set, pods, o), load) {
+			// Without minValues there is nothing to meet, and no need to list what stays.
+			pool := int(option.Pool)
+			if s.Affords(pl.Option, o) && (len(in.MinValues.Of(pool)) == 0 || in.MinValues.Met(pool, in.MinValues.Fixed(set, pods, o), load)) {
 				best = o
 			}
 		}
