@@ -37,7 +37,11 @@ func template(name, requests, more string) string {
 }
 
 func deployment(name string, replicas int, requests, more string) string {
-	return object("apps/v1", "Deployment", fmt.Sprintf(`"name":"%s","namespace":"default"`, name),
+	return deploymentIn("default", name, replicas, requests, more)
+}
+
+func deploymentIn(namespace, name string, replicas int, requests, more string) string {
+	return object("apps/v1", "Deployment", fmt.Sprintf(`"name":"%s","namespace":"%s"`, name, namespace),
 		fmt.Sprintf(`"spec":{"replicas":%d,%s}`, replicas, template(name, requests, more)))
 }
 

@@ -67,6 +67,10 @@ func terms(i int) string {
 const exclusive = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{"matchExpressions":[` +
 	`{"key":"app","operator":"NotIn","values":["%s"]}]},"topologyKey":"kubernetes.io/hostname"}]}}`
 
+// strangers makes pods refuse those of all namespaces but their own on their node.
+const strangers = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{},` +
+	`"namespaceSelector":{"matchExpressions":[{"key":"team","operator":"NotIn","values":["%s"]}]},"topologyKey":"kubernetes.io/hostname"}]}}`
+
 // ofWorkloads repeat workloads.
 func ofWorkloads() []Kind {
 	const apart = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` +
@@ -87,6 +91,11 @@ func ofWorkloads() []Kind {
 		}},
 		{Name: "exclusive", Says: "Deployments of a pod that refuses those of all others on its node", document: func(i int) string {
 			return deployment(named(i), 1, alike, fmt.Sprintf(exclusive, named(i)))
+		}},
+		{Name: "namespaces", Says: "namespaces with two pods each that refuse those of all others on their node", document: func(i int) string {
+			name := fmt.Sprintf("t%d", i)
+			return object("v1", "Namespace", fmt.Sprintf(`"name":"%[1]s","labels":{"team":"%[1]s"}`, name), `"spec":{}`) + separator +
+				deploymentIn(name, named(i), 2, alike, fmt.Sprintf(strangers, name))
 		}},
 		{Name: "statefulsets", Says: "StatefulSets of three pods with a claim each", document: func(i int) string {
 			return object("apps/v1", "StatefulSet", fmt.Sprintf(`"name":"d%d","namespace":"default"`, i), fmt.Sprintf(

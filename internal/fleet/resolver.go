@@ -14,6 +14,8 @@ import (
 // pods of different workloads share a class.
 type resolver struct {
 	spaces map[string]*Namespace
+	// ordered are the same by name, once a term asks for them.
+	ordered []*Namespace
 	// shares are the caps of workloads, or nil.
 	shares *workloadShares
 	// pending speaks for pods that are placed, running for the anti-affinity of
@@ -121,15 +123,24 @@ func (r *resolver) term(t *Term, namespace string) model.AffinityTerm {
 		out.Namespaces, out.AllNamespaces = nil, true
 	default:
 		names := slices.Clone(t.Namespaces)
-		for _, space := range r.spaces {
+		for _, space := range r.byName() {
 			if t.NamespaceSelector.Matches(space.Labels) {
 				names = append(names, space.Name)
 			}
 		}
-		slices.Sort(names)
+		slices.Sort(names) // but for those that the term lists itself it is done
 		out.Namespaces = slices.Compact(names)
 	}
 	return out
+}
+
+// byName are the namespaces in the order of their names: many terms may select nearly all of them,
+// and each lists them in this order.
+func (r *resolver) byName() []*Namespace {
+	if r.ordered == nil {
+		r.ordered = slices.SortedFunc(maps.Values(r.spaces), func(a, b *Namespace) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return r.ordered
 }
 
 // listen registers the terms of everything that is placed and the required

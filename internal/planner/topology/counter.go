@@ -39,7 +39,8 @@ type term struct {
 	key int
 	// selector selects by labels; nil selects no pod.
 	selector *model.Selector
-	// namespaces are sorted. With all the selector applies in every namespace.
+	// namespaces are sorted, since terms may list nearly all that there are. With all the
+	// selector applies in every namespace.
 	namespaces []string
 	all        bool
 	// inverse counts the pods that have the term as anti-affinity, instead of those
@@ -50,8 +51,10 @@ type term struct {
 // selects reports whether the term selects a pod, which the term counts unless it is
 // inverse.
 func (t *term) selects(namespace string, labels map[string]string) bool {
-	if !t.all && !slices.Contains(t.namespaces, namespace) {
-		return false
+	if !t.all {
+		if _, listed := slices.BinarySearch(t.namespaces, namespace); !listed {
+			return false
+		}
 	}
 	return t.selector.Matches(labels)
 }

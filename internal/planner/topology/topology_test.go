@@ -389,6 +389,24 @@ func TestRunningPodsCountFromTheStart(t *testing.T) {
 	}
 }
 
+func TestTermListsNamespacesInAnyOrder(t *testing.T) {
+	term := affinityTo(zone, "db")
+	term.Namespaces = []string{"z", "b", "m", "a", "default"}
+	f := newFixture(pod("db"), pod("web", func(c *model.PodClass) { c.Affinity = append(c.Affinity, term) }))
+	for _, namespace := range []string{"z", "a", "other"} {
+		db := pod("db")
+		db.Namespace = namespace
+		f.classes = append(f.classes, db)
+	}
+	top := f.compile()
+	counter := int32(top.Rules(1, 0).Affinity[0].Counter)
+	for class, want := range []bool{true, false, true, true, false} {
+		if got := slices.Contains(top.Adds(class), counter); got != want {
+			t.Errorf("the term selects pods of class %d: got %t, want %t", class, got, want)
+		}
+	}
+}
+
 func TestEqualTermsShareACounter(t *testing.T) {
 	top := newFixture(pod("a", near(zone, "db"), spread(zone, "db", 1)), pod("b", near(zone, "db"), apart(zone, "db"))).compile()
 	a, b := top.Rules(0, 0), top.Rules(1, 0)
