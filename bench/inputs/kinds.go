@@ -71,6 +71,20 @@ const exclusive = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgno
 const strangers = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{},` +
 	`"namespaceSelector":{"matchExpressions":[{"key":"team","operator":"NotIn","values":["%s"]}]},"topologyKey":"kubernetes.io/hostname"}]}}`
 
+// near makes pods want to be where those of an app are.
+const near = `,"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` +
+	`{"labelSelector":{"matchLabels":{"app":"%s"}},"topologyKey":"%s"}]}}`
+
+// nearPrevious makes the pods of a Deployment with a number go where those of the one before are: to
+// its node, or every third time to its zone.
+func nearPrevious(i int) string {
+	key := "kubernetes.io/hostname"
+	if i%3 == 0 {
+		key = "topology.kubernetes.io/zone"
+	}
+	return fmt.Sprintf(near, fmt.Sprintf("d%d", max(0, i-1)), key)
+}
+
 // ofWorkloads repeat workloads.
 func ofWorkloads() []Kind {
 	const apart = `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` +
@@ -91,6 +105,9 @@ func ofWorkloads() []Kind {
 		}},
 		{Name: "exclusive", Says: "Deployments of a pod that refuses those of all others on its node", document: func(i int) string {
 			return deployment(named(i), 1, alike, fmt.Sprintf(exclusive, named(i)))
+		}},
+		{Name: "chain", Says: "Deployments of two pods that have to be where those of the one before are", document: func(i int) string {
+			return deployment(named(i), 2, alike, nearPrevious(i))
 		}},
 		{Name: "namespaces", Says: "namespaces with two pods each that refuse those of all others on their node", document: func(i int) string {
 			name := fmt.Sprintf("t%d", i)

@@ -137,7 +137,7 @@ func waitingRoom(s *placement.State, c *instance.Class) (room []int64, others []
 	if !c.Colocated {
 		return nil, nil
 	}
-	for i := range s.Instance.Classes {
+	for _, i := range s.Instance.Followers(c.Index) {
 		other := &s.Instance.Classes[i]
 		if s.Left[i] == 0 || !waitsFor(s, other, c) {
 			continue

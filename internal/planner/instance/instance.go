@@ -25,6 +25,8 @@ type Instance struct {
 	Menu bitset.Set
 	// Topology has the rules of the classes' levels and counts pods for them.
 	Topology *topology.Topology
+	// followers are what [Instance.Followers] makes its lists of.
+	followers map[int][]int
 }
 
 // New compiles the problem of a space.
@@ -34,6 +36,7 @@ func New(s *feasible.Space) *Instance {
 	in.MinValues = newMinValues(s, in.Sets, in.Classes)
 	markBound(in.Classes)
 	markColocated(in.Topology, in.Classes)
+	in.followers = followers(in.Classes)
 	markDepth(in.Topology, in.Classes)
 	in.Menu = in.Undominated(nil)
 	return in

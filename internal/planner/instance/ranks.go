@@ -1,6 +1,10 @@
 package instance
 
-import "github.com/nodeautoprovision/nap/internal/planner/topology"
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
 
 // markBound ranks classes by their topology rules (see [Class.Bound]). Classes with
 // rules on hosts are placed first, since other pods may join theirs on a node later;
@@ -37,6 +41,46 @@ func markColocated(t *topology.Topology, classes []Class) {
 			classes[i].Colocated = classes[i].Colocated || tied[int(c)]
 		}
 	}
+}
+
+// followers lists, by counter, the classes that at their first level have affinity on hosts
+// to its pods, ascending.
+func followers(classes []Class) map[int][]int {
+	out := map[int][]int{}
+	for i := range classes {
+		if len(classes[i].Levels) == 0 {
+			continue
+		}
+		for _, a := range classes[i].Levels[0].Rules.Affinity {
+			if list := out[a.Counter]; a.Key == topology.Host && (len(list) == 0 || list[len(list)-1] != i) {
+				out[a.Counter] = append(list, i)
+			}
+		}
+	}
+	return out
+}
+
+// Followers lists the classes that, while no preference is given up, have affinity on hosts
+// to pods of a class, ascending. Callers do not change the list.
+func (in *Instance) Followers(class int) []int {
+	var out []int
+	lists := 0
+	for _, c := range in.Topology.Adds(class) {
+		switch list := in.followers[int(c)]; {
+		case len(list) == 0:
+			continue
+		case lists == 0:
+			out = slices.Clip(list)
+		default:
+			out = append(out, list...)
+		}
+		lists++
+	}
+	if lists > 1 {
+		slices.Sort(out)
+		out = slices.Compact(out)
+	}
+	return out
 }
 
 // maxDepth bounds how far chains of affinity are followed. A circle has no end.
