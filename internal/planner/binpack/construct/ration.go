@@ -1,36 +1,118 @@
 package construct
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
 
+// strictly is how many priorities are packed one after the other. More are packed in groups.
+const strictly = 64
+
+// mostTrials bounds how often a group of priorities is tried that need not fit whole.
+const mostTrials = 128
+
 // Ration packs again when limits leave items out, the classes of highest
 // priority first, and returns the better of the two packings.
 func (g *Builder) Ration(p *reduced.Packing) *reduced.Packing {
-	c := g.c
-	var levels []int32
-	for i := range c.Classes {
-		levels = append(levels, c.Classes[i].Priority)
-	}
-	slices.Sort(levels)
-	levels = slices.Compact(levels)
-	slices.Reverse(levels)
-	q := c.NewPacking()
+	levels := g.byPriority()
+	q := g.c.NewPacking()
 	clear(q.Remaining)
-	for _, level := range levels {
-		for i := range c.Classes {
-			if c.Classes[i].Priority == level {
-				q.Remaining[i] = c.Classes[i].Count
-			}
+	if len(levels) > strictly {
+		q = g.topUpInGroups(q, levels)
+	} else {
+		for _, level := range levels {
+			g.ask(q, level)
+			g.TopUp(q)
 		}
-		g.TopUp(q)
 	}
 	if g.TopUp(p); q.BetterThan(p) {
 		return q
 	}
 	return p
+}
+
+// byPriority lists the classes of each priority, the highest first.
+func (g *Builder) byPriority() [][]int32 {
+	at := map[int32]int{}
+	var levels [][]int32
+	for i := range g.c.Classes {
+		priority := g.c.Classes[i].Priority
+		l, known := at[priority]
+		if !known {
+			l = len(levels)
+			at[priority] = l
+			levels = append(levels, nil)
+		}
+		levels[l] = append(levels[l], int32(i))
+	}
+	slices.SortFunc(levels, func(a, b []int32) int { return cmp.Compare(g.c.Classes[b[0]].Priority, g.c.Classes[a[0]].Priority) })
+	return levels
+}
+
+// ask adds all items of classes to what a packing has to place.
+func (g *Builder) ask(p *reduced.Packing, classes []int32) {
+	for _, i := range classes {
+		p.Remaining[i] = g.c.Classes[i].Count
+	}
+}
+
+// topUpInGroups adds the items of one priority after the other to q: of as many at a time as
+// fit whole, which it finds by doubling and halving, since to pack takes long and the first
+// thousand priorities may all fit. Classes for which there is no room any more do not count. When
+// it has tried often it takes groups that fit in part, within which priorities do not count.
+func (g *Builder) topUpInGroups(q *reduced.Packing, levels [][]int32) *reduced.Packing {
+	trial, size := g.c.NewPacking(), 1
+	for trials := 0; len(levels) > 0; {
+		size = min(size, len(levels))
+		group := slices.Concat(levels[:size]...)
+		fitting := slices.DeleteFunc(slices.Clone(group), func(i int32) bool { return !g.takes(q, i) })
+		if len(fitting) == 0 {
+			g.ask(q, group)
+			levels = levels[size:]
+			continue
+		}
+		trial.CopyFrom(q)
+		g.ask(trial, group)
+		g.TopUp(trial)
+		trials++
+		whole := !slices.ContainsFunc(fitting, func(i int32) bool { return trial.Remaining[i] > 0 })
+		if !whole && size > 1 && trials < mostTrials {
+			size /= 2
+			continue
+		}
+		q, trial = trial, q
+		levels = levels[size:]
+		if whole || trials >= mostTrials {
+			size *= 2
+		}
+	}
+	return q
+}
+
+// takes tells whether a bin of p or one that may be bought has room for an item of a class.
+func (g *Builder) takes(p *reduced.Packing, class int32) bool {
+	for k := range p.Patterns {
+		if g.holds(p.Patterns[k].Type, p.Patterns[k].Items, class) {
+			return true
+		}
+	}
+	buyable := func(t int32) bool { return p.Limits.Room(t) > 0 && g.holds(t, nil, class) }
+	return slices.ContainsFunc(g.c.Fixed, buyable) || slices.ContainsFunc(g.c.Buyable, buyable)
+}
+
+// holds tells whether an item of a class fits in a bin of type t beside what the bin has.
+func (g *Builder) holds(t int32, items []reduced.Content, class int32) bool {
+	g.steps++
+	if !g.c.Acceptances[g.c.Types[t].Acceptance].Has(g.c.Classes[class].Signature) {
+		return false
+	}
+	g.steps += int64(len(items))
+	bin := &g.fillings.fill.Bin
+	bin.Begin(t)
+	bin.PutAll(items)
+	return bin.room(class, 1) > 0
 }
 
 // TopUp packs what is left in p: into the room of the bins it has, then into
