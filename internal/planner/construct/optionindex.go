@@ -45,9 +45,12 @@ type indexCache struct {
 	lists map[cellSet]*costList
 	// rates are the prices of a unit, by the options worth buying.
 	rates map[*uint64][]float64
-	// full are the answers of [instance.MinValues.Filled], by static set.
-	full map[int]bitset.Set
+	// full are the answers of [instance.MinValues.Filled].
+	full map[staticTier]bitset.Set
 }
+
+// staticTier is a class's static set by number, and a tier.
+type staticTier struct{ static, tier int }
 
 type tieredSet struct {
 	set  *uint64
@@ -90,7 +93,7 @@ type pods struct {
 func newOptionIndex(in *instance.Instance, shut bitset.Set) *OptionIndex {
 	return &OptionIndex{in: in, shut: shut, worth: in.Menu, known: &indexCache{
 		cells: map[string][]bitset.Set{}, tiers: map[tieredSet]bitset.Set{}, open: map[*uint64]bitset.Set{},
-		parts: map[dividedSet][]part{}, lists: map[cellSet]*costList{}, rates: map[*uint64][]float64{}, full: map[int]bitset.Set{},
+		parts: map[dividedSet][]part{}, lists: map[cellSet]*costList{}, rates: map[*uint64][]float64{}, full: map[staticTier]bitset.Set{},
 	}}
 }
 
@@ -135,11 +138,12 @@ func (x *OptionIndex) allowed(set bitset.Set) bitset.Set {
 }
 
 // filled remembers [instance.MinValues.Filled].
-func (x *OptionIndex) filled(static int) bitset.Set {
-	set, ok := x.known.full[static]
+func (x *OptionIndex) filled(static, tier int) bitset.Set {
+	id := staticTier{static, tier}
+	set, ok := x.known.full[id]
 	if !ok {
-		set = x.in.MinValues.Filled(static)
-		x.known.full[static] = set
+		set = x.in.MinValues.Filled(static, tier)
+		x.known.full[id] = set
 	}
 	return set
 }

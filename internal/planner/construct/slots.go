@@ -178,7 +178,7 @@ func (f slotFinder) buyable(c *instance.Class, l, tier int) bitset.Set {
 	set := f.index.allowed(f.index.inTier(c.Levels[l].Options, tier))
 	if f.collecting && !c.Colocated && f.state.Instance.MinValues.Any() {
 		set = set.Clone()
-		set.And(f.index.filled(c.Levels[l].Static))
+		set.And(f.index.filled(c.Levels[l].Static, tier))
 	}
 	return set
 }

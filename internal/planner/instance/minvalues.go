@@ -29,6 +29,8 @@ type MinValues struct {
 	// byPool holds the minValues by pool index, and only pools that have some. It
 	// is empty when the policy gives minValues up.
 	byPool map[int][]MinValue
+	// bounds are the pools of byPool as the space has them.
+	bounds map[int]feasible.Pool
 	// chosen are the labels whose value the pool or the buyer chooses.
 	chosen []chosenKey
 }
@@ -43,7 +45,7 @@ type chosenKey struct {
 }
 
 func newMinValues(s *feasible.Space, sets *bitset.Interned, classes []Class) *MinValues {
-	m := &MinValues{space: s, sets: sets, classes: classes, byPool: map[int][]MinValue{}}
+	m := &MinValues{space: s, sets: sets, classes: classes, byPool: map[int][]MinValue{}, bounds: map[int]feasible.Pool{}}
 	for k, name := range s.Labels.Keys() {
 		if s.Labels.Offered(k) || !s.Labels.Varies(k) {
 			continue
@@ -60,6 +62,7 @@ func newMinValues(s *feasible.Space, sets *bitset.Interned, classes []Class) *Mi
 		for _, r := range s.Problem.Pools[pool.Index].Requirements {
 			if r.MinValues > 0 {
 				m.byPool[pool.Index] = append(m.byPool[pool.Index], MinValue{s.Labels.KeyIndex(r.Key), r.MinValues})
+				m.bounds[pool.Index] = pool
 			}
 		}
 	}
@@ -88,11 +91,14 @@ func (m *MinValues) Met(pool int, options bitset.Set, load []int64) bool {
 }
 
 // Short is the first label of which those options of the set that hold the load keep
-// too few values for their pool, or nil. All options of the set are of the pool.
+// too few values for their pool, or nil. It looks at the pool's options alone: of many
+// pools each has a small part of them.
 func (m *MinValues) Short(pool int, options bitset.Set, load []int64) *Shortage {
+	bounds := m.bounds[pool]
+	own := options[:min(len(options), (bounds.End+63)/64)]
 	for _, v := range m.byPool[pool] {
 		seen := map[int32]bool{}
-		for o := range options.All {
+		for o := own.Next(bounds.First); o >= 0 && o < bounds.End; o = own.Next(o + 1) {
 			if value := m.space.Labels.OptionValue(v.Key, o); value >= 0 && !seen[value] && feasible.Fits(load, m.space.Net(o)) {
 				seen[value] = true
 				if len(seen) >= v.Count {
@@ -107,19 +113,17 @@ func (m *MinValues) Short(pool int, options bitset.Set, load []int64) *Shortage 
 	return nil
 }
 
-// Filled are all options without those of pools with minValues that may not be
+// Filled are all options without those of the tier's pools with minValues that may not be
 // filled to the brim: too few others of a class's static set (see [Level]) are at
 // least as large. The caller owns the set.
-func (m *MinValues) Filled(static int) bitset.Set {
+func (m *MinValues) Filled(static, tier int) bitset.Set {
 	out := bitset.Full(len(m.space.Options))
+	same := m.sets.Set(static).Clone()
+	same.And(m.space.Supply.Available)
 	for _, pool := range m.space.Pools {
-		if len(m.byPool[pool.Index]) == 0 {
+		if pool.Tier != tier || len(m.byPool[pool.Index]) == 0 {
 			continue
 		}
-		same := bitset.New(len(m.space.Options))
-		same.AddRange(pool.First, pool.End)
-		same.And(m.sets.Set(static))
-		same.And(m.space.Supply.Available)
 		run, ok := int32(-1), false
 		for o := pool.First; o < pool.End; o++ {
 			if r := m.space.Options[o].Run; r != run {
