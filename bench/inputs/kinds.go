@@ -130,6 +130,14 @@ func ofWorkloads() []Kind {
 	}
 }
 
+// daemonSetOf is a DaemonSet for the machines of the tenant with a number.
+func daemonSetOf(i int) string {
+	affinity := fmt.Sprintf(`,"tolerations":[{"operator":"Exists"}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":`+
+		`{"nodeSelectorTerms":[{"matchExpressions":[{"key":"tenant","operator":"In","values":["t%d"]}]}]}}}`, i)
+	return object("apps/v1", "DaemonSet", fmt.Sprintf(`"name":"d%d","namespace":"kube-system"`, i),
+		`"spec":{`+template(fmt.Sprintf("d%d", i), fmt.Sprintf(`{"cpu":"%dm","memory":"1Mi"}`, 1+i%77), affinity)+`}`)
+}
+
 // ofCluster repeat what is not a workload. Others are pods that wait beside it.
 func ofCluster(others string) []Kind {
 	tenant := func(i int, requests string) string {
@@ -155,6 +163,10 @@ func ofCluster(others string) []Kind {
 		{
 			Name: "tenants-differ", Says: "the same with other requests for each",
 			document: func(i int) string { return tenant(i, requests(i)) },
+		},
+		{
+			Name: "tenants-daemonsets", Says: "tenants with a NodePool, a DaemonSet and three pods each",
+			document: func(i int) string { return tenant(i, alike) + separator + daemonSetOf(i) },
 		},
 		{
 			Name: "tenants-shared", Says: "tenants of one NodePool with three pods each, of different requests",

@@ -35,9 +35,15 @@ func Split(p *model.Problem, from int) []Part {
 		return nil
 	}
 	parts := divide(p, newRelations(p, open), from)
-	shapes, before := newShapes(p), time.Duration(0)
+	if len(parts) == 0 {
+		return nil
+	}
+	shapes, daemons, before := newShapes(p), daemonsOf(p), time.Duration(0)
 	for i := range parts {
 		before += parts[i].state(p, shapes, before)
+		for n, pool := range parts[i].pools {
+			parts[i].Problem.Pools[n].Daemons = daemons[pool]
+		}
 	}
 	return parts
 }

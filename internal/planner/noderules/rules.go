@@ -25,6 +25,15 @@ func Of(c *model.PodClass) Rules {
 	return rules
 }
 
+// OfDaemon are the rules of a DaemonSet.
+func OfDaemon(d *model.Daemon) Rules {
+	rules := Rules{tolerations: d.Tolerations, alternatives: d.Requirements}
+	if len(rules.alternatives) == 0 {
+		rules.alternatives = []model.Requirements{nil}
+	}
+	return rules
+}
+
 // Alternatives are lists of requirements of which one must hold.
 func (r *Rules) Alternatives() []model.Requirements { return r.alternatives }
 

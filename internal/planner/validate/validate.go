@@ -65,14 +65,21 @@ func Pool(pool *model.Pool, p *model.Problem) error {
 		return fmt.Errorf("limits: %s, allowed are amounts from $0/h", *pool.CostLimit)
 	}
 	for i := range pool.Daemons {
-		d := &pool.Daemons[i]
-		if err := amounts(fmt.Sprintf("DaemonSet %s: requests", d.Name), d.Requests, p.Axes); err != nil {
+		if err := Daemon(&pool.Daemons[i], p.Axes); err != nil {
 			return err
 		}
-		for _, rs := range d.Requirements {
-			if err := requirements(rs); err != nil {
-				return fmt.Errorf("DaemonSet %s: %w", d.Name, err)
-			}
+	}
+	return nil
+}
+
+// Daemon reports the first thing wrong with a DaemonSet: a NodePool with one buys nothing.
+func Daemon(d *model.Daemon, axes model.Axes) error {
+	if err := amounts(fmt.Sprintf("DaemonSet %s: requests", d.Name), d.Requests, axes); err != nil {
+		return err
+	}
+	for _, rs := range d.Requirements {
+		if err := requirements(rs); err != nil {
+			return fmt.Errorf("DaemonSet %s: %w", d.Name, err)
 		}
 	}
 	return nil
