@@ -132,8 +132,8 @@ func ofWorkloads() []Kind {
 
 // daemonSetOf is a DaemonSet for the machines of the tenant with a number.
 func daemonSetOf(i int) string {
-	affinity := fmt.Sprintf(`,"tolerations":[{"operator":"Exists"}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":`+
-		`{"nodeSelectorTerms":[{"matchExpressions":[{"key":"tenant","operator":"In","values":["t%d"]}]}]}}}`, i)
+	affinity := fmt.Sprintf(`,"tolerations":[{"operator":"Exists"}],`+
+		`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"tenant","operator":"In","values":["t%d"]}]}]}}}`, i)
 	return object("apps/v1", "DaemonSet", fmt.Sprintf(`"name":"d%d","namespace":"kube-system"`, i),
 		`"spec":{`+template(fmt.Sprintf("d%d", i), fmt.Sprintf(`{"cpu":"%dm","memory":"1Mi"}`, 1+i%77), affinity)+`}`)
 }
@@ -156,6 +156,12 @@ func ofCluster(others string) []Kind {
 		{Name: "nodepools", Says: "NodePools that no pod may use, beside 50 pods", once: []string{others}, document: func(i int) string {
 			return pool(fmt.Sprintf("p%d", i), "default", "", fmt.Sprintf("t%d", i))
 		}},
+		{
+			Name: "nodepools-limited", Says: "NodePools with a limit of 8 vCPUs each, beside 50 pods", once: []string{others},
+			document: func(i int) string {
+				return strings.Replace(pool(fmt.Sprintf("p%d", i), "default", "", ""), `"spec":{`, `"spec":{"limits":{"cpu":"8"},`, 1)
+			},
+		},
 		{
 			Name: "tenants", Says: "tenants with a NodePool and three pods each, all alike",
 			document: func(i int) string { return tenant(i, alike) },

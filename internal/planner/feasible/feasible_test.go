@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -182,4 +183,31 @@ func TestReadingASpaceFromManyGoroutines(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// Options that take the same of the limits of a NodePool share one list, however many there are.
+func TestOptionsThatTakeTheSameShareIt(t *testing.T) {
+	p := &model.Problem{Axes: model.NewAxes(), Catalogs: make([]model.Catalog, 1)}
+	for _, cores := range []int64{2, 4} {
+		for _, family := range []string{"d", "e"} {
+			size := model.InstanceType{Name: fmt.Sprint(family, cores), Capacity: model.Resources{cores * 1000, cores << 30, 0, 110}}
+			for _, zone := range []string{"z1", "z2", "z3"} {
+				size.Offerings = append(size.Offerings, model.Offering{Zone: zone, CapacityType: model.OnDemand, Price: 1, Available: true})
+			}
+			p.Catalogs[0].InstanceTypes = append(p.Catalogs[0].InstanceTypes, size)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		p.Pools = append(p.Pools, model.Pool{Name: name, NodeLimit: -1, Limits: []model.Limit{{Axis: model.CPU, Value: 8_000}}})
+	}
+	s := New(p, nil)
+	if got := len(s.Supply.uses); got != 1+2*2 {
+		t.Errorf("%d options have %d lists of what they take, want two for each NodePool and an empty one", len(s.Options), got)
+	}
+	for o := range s.Options {
+		uses := s.Uses(o)
+		if it, _ := s.Offering(o); len(uses) != 1 || uses[0].Amount != it.Capacity.Get(model.CPU) {
+			t.Errorf("%s takes %v", it.Name, uses)
+		}
+	}
 }

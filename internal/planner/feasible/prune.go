@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -33,7 +34,8 @@ func offerings(p *model.Problem, order []int, catalogs []*catalog) int {
 // prune returns the NodePools that a plan needs, in their order: those whose taints and
 // labels admit a class, and so many of the others, to explain, if a class is admitted by
 // none. Of NodePools that offer the same to all pods the first stands for all, if its limits
-// cannot keep pods from it. What is left out is noted in unused and alike.
+// cannot keep pods from it; of those with limits that matter, and as much left of them, there are as
+// many as a plan buys machines at most. What is left out is noted in unused and alike.
 //
 // What is left out changes no cost: with a pool's alternative every machine can be bought
 // from the one that stands for it. Ties between pools break by weight and name in any case.
@@ -55,7 +57,8 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 	}
 	named, most := newNamedPools(p), newMostPurchases(p, k.dims.Axes)
 	k.unused, k.alike = nil, map[int][]int{}
-	first := map[string]int{} // the first pool with an offer
+	first := map[string]int{}     // the first pool with an offer
+	limited := map[string][]int{} // those kept with an offer and as much left of their limits
 	var out, unnamed []int
 	for _, i := range order {
 		pool := &p.Pools[i]
@@ -73,6 +76,14 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 			}
 			first[offer] = i
 			unnamed = append(unnamed, i)
+		case !named.each && !named.names[pool.Name]:
+			offer := string(model.AppendKey(nil, k.leftOf(pool, catalogs[pool.Catalog])))
+			kept := limited[offer]
+			if int64(len(kept)) == most.machines {
+				k.alike[kept[0]] = append(k.alike[kept[0]], i)
+				continue
+			}
+			limited[offer] = append(kept, i)
 		}
 		out = append(out, i)
 	}
@@ -144,6 +155,24 @@ func (k *compiler) nameless(pool *model.Pool, cat *catalog) *model.Pool {
 	}
 	out.Requirements = slices.DeleteFunc(slices.Clone(pool.Requirements), own)
 	return &out
+}
+
+// leftOf is a nameless pool with what is left of its limits, in the order of the axes, in the place of
+// these.
+func (k *compiler) leftOf(pool *model.Pool, cat *catalog) *model.Pool {
+	out := k.nameless(pool, cat)
+	for _, l := range pool.Limits {
+		out.Limits = append(out.Limits, model.Limit{Axis: l.Axis, Value: l.Value - pool.Usage.Get(l.Axis)})
+	}
+	slices.SortFunc(out.Limits, func(a, b model.Limit) int { return cmp.Or(a.Axis-b.Axis, cmp.Compare(a.Value, b.Value)) })
+	if pool.NodeLimit >= 0 {
+		out.NodeLimit, out.Nodes = pool.NodeLimit-pool.Nodes, -1 // less than none may be left
+	}
+	if pool.CostLimit != nil {
+		left := *pool.CostLimit - pool.Cost
+		out.CostLimit = &left
+	}
+	return out
 }
 
 // mostPurchases bounds what a plan buys: a machine for each pod, each the largest and the

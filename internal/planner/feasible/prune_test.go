@@ -140,6 +140,42 @@ func TestNodePoolsThatOfferTheSameAreOne(t *testing.T) {
 	}
 }
 
+// Of NodePools with limits and as much left of them there are as many as a plan buys machines: each
+// machine may be of another one.
+func TestNodePoolsWithAsMuchLeftAreAsManyAsMachines(t *testing.T) {
+	with := func(name string, change func(*model.Pool)) model.Pool {
+		p := named(name)
+		p.Limits = []model.Limit{{Axis: model.CPU, Value: 8_000}}
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	used := func(p *model.Pool) { p.Limits[0].Value, p.Usage = 18_000, model.Resources{10_000} }
+	for name, c := range map[string]struct {
+		third func(*model.Pool)
+		want  string
+	}{
+		"the same":          {nil, "a b"},
+		"as much left":      {used, "a b"},
+		"less left":         {func(p *model.Pool) { p.Usage = model.Resources{1} }, "a b c"},
+		"another axis":      {func(p *model.Pool) { p.Limits[0].Axis = model.Memory }, "a b c"},
+		"a limit of nodes":  {func(p *model.Pool) { p.NodeLimit = 1 }, "a b c"},
+		"a limit of cost":   {func(p *model.Pool) { p.CostLimit = new(model.Money) }, "a b c"},
+		"another weight":    {func(p *model.Pool) { p.Weight = -1 }, "a b c"},
+		"more that returns": {func(p *model.Pool) { p.Returnable = model.Resources{1} }, "a b c"},
+	} {
+		catalog := model.Catalog{InstanceTypes: []model.InstanceType{{Name: "d8", Capacity: model.Resources{8000, 1 << 30, 0, 110}}}}
+		class := asking()
+		class.Pods = make([]model.PodRef, 2)
+		pools := []model.Pool{with("a", nil), with("b", nil), with("c", c.third)}
+		got, k := pruned(&model.Problem{Pools: pools, Classes: []model.PodClass{class}, Catalogs: []model.Catalog{catalog}}, 0)
+		if got != c.want || got == "a b" && !slices.Equal(k.alike[0], []int{2}) {
+			t.Errorf("%s: got %q and %v alike, want %q", name, got, k.alike, c.want)
+		}
+	}
+}
+
 // A class that no NodePool suits still learns why, from a few of them.
 func TestSomeNodePoolsStayToExplain(t *testing.T) {
 	p := &model.Problem{Classes: []model.PodClass{asking(in("team", "x")), asking(in("team", "t3"))}}

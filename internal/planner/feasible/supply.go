@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -107,9 +108,13 @@ func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Optio
 }
 
 // addUses makes the lines of a pool and of the reservations that it draws on, and sets
-// what its options take. It returns the lines of the pool's limits.
+// what its options take. It returns the lines of the pool's limits. Options of the pool that take
+// the same share a list: there are thousands of options, and of many pools each has lines of its own.
 func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) []int {
 	fixed, axes := k.poolLines(pool)
+	known := map[string]int32{}
+	var uses []Use
+	var key []byte
 	for i := range options {
 		o := &options[i]
 		t, offering := offeringOf(k.problem, o)
@@ -117,7 +122,7 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) []int {
 		if len(fixed) == 0 && offering.CapacityType != model.Reserved {
 			continue
 		}
-		var uses []Use
+		uses, key = uses[:0], key[:0]
 		for j, line := range fixed {
 			if amount := k.takes(pool.Catalog, o, axes[j]); amount > 0 {
 				uses = append(uses, Use{line, amount})
@@ -127,8 +132,16 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) []int {
 		if offering.CapacityType == model.Reserved {
 			uses = append(uses, Use{k.reservation(pool.Catalog, t, int(o.Offering)), 1})
 		}
-		k.uses = append(k.uses, slices.Clip(uses))
-		o.uses = int32(len(k.uses) - 1)
+		for _, u := range uses {
+			key = binary.AppendVarint(binary.AppendUvarint(key, uint64(u.Line)), u.Amount)
+		}
+		number, found := known[string(key)]
+		if !found {
+			number = int32(len(k.uses))
+			known[string(key)] = number
+			k.uses = append(k.uses, slices.Clone(uses))
+		}
+		o.uses = number
 	}
 	return fixed
 }

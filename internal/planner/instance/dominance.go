@@ -18,7 +18,7 @@ func (in *Instance) Undominated(scarce []int) bitset.Set {
 	s := in.Space
 	group := in.signatures(scarce)
 	dims := in.UsedDims()
-	most := len(s.Options)
+	most := s.Supply.Available.Count()
 	if len(group) > 0 {
 		most = min(most, len(s.Capacity.Runs)*(1+slices.Max(group)))
 	}
