@@ -69,7 +69,7 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 		case !used:
 			spare--
 		case !named.each && !named.names[pool.Name] && !most.mayReachLimit(pool):
-			offer := string(model.AppendKey(nil, k.nameless(pool, catalogs[pool.Catalog])))
+			offer := offerOf(k.nameless(pool, catalogs[pool.Catalog]))
 			if other, known := first[offer]; known {
 				k.alike[other] = append(k.alike[other], i)
 				continue
@@ -77,7 +77,7 @@ func (k *compiler) prune(order []int, catalogs []*catalog, spare int) []int {
 			first[offer] = i
 			unnamed = append(unnamed, i)
 		case !named.each && !named.names[pool.Name]:
-			offer := string(model.AppendKey(nil, k.leftOf(pool, catalogs[pool.Catalog])))
+			offer := offerOf(k.leftOf(pool, catalogs[pool.Catalog]))
 			kept := limited[offer]
 			if int64(len(kept)) == most.machines {
 				k.alike[kept[0]] = append(k.alike[kept[0]], i)
@@ -155,6 +155,13 @@ func (k *compiler) nameless(pool *model.Pool, cat *catalog) *model.Pool {
 	}
 	out.Requirements = slices.DeleteFunc(slices.Clone(pool.Requirements), own)
 	return &out
+}
+
+// offerOf is a text of what a nameless pool offers, whatever its weight: lighter pools are not come to
+// before heavier ones that offer the same have no room for a machine.
+func offerOf(pool *model.Pool) string {
+	pool.Weight = 0
+	return string(model.AppendKey(nil, pool))
 }
 
 // leftOf is a nameless pool with what is left of its limits, in the order of the axes, in the place of
