@@ -88,8 +88,8 @@ func lasts(kept *model.KeptNode) bool {
 	return !slices.Contains([]model.Reason{
 		model.ReasonBeingDisrupted, model.ReasonMoveFailed, model.ReasonNominated, model.ReasonWindow, model.ReasonPoolBudget,
 		model.ReasonKeptForWaiting, model.ReasonReceivesPods, model.ReasonNeverConsolidate, model.ReasonNotQuiet, model.ReasonPodsEnding,
-		model.ReasonPolicy, model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonKeepsPreferences, model.ReasonPoolWeight, model.ReasonDoesNotPay,
-		model.ReasonPriceUnknown, model.ReasonSmallSaving, model.ReasonUnbalanced,
+		model.ReasonPolicy, model.ReasonExpiresLater, model.ReasonNoCheaper, model.ReasonKeepsPreferences, model.ReasonPoolWeight,
+		model.ReasonDoesNotPay, model.ReasonPriceUnknown, model.ReasonSmallSaving, model.ReasonUnbalanced,
 	}, kept.Reason)
 }
 
