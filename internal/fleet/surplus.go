@@ -48,17 +48,33 @@ func (s surplus) cover(due []*announcement) {
 	}
 }
 
-// surplusOf is the surplus of workloads, by what is known of their pods, and of pods on nodes whose
-// ReplicaSets want none.
-func surplusOf(of map[string]*announcement, unwanted []*Pod) surplus {
-	s := surplus{}
-	for _, a := range of {
-		s.add(a.staying-a.wants(), a.newest) // those without a node, and with one that leaves, may be deleted first
-	}
+// surplusOf is the surplus of workloads in a snapshot, by what is known of their pods, and of the
+// pods whose ReplicaSets want none. It looks at all pods where some workload has too many.
+func surplusOf(s *Snapshot, of map[string]*announcement, unwanted []*Pod) surplus {
+	out := surplus{}
 	for _, p := range unwanted {
-		s.add(1, p)
+		if leavesRoom(s.nodes, p) {
+			out.add(1, p)
+		}
 	}
-	return s
+	staying := map[string]int{} // of workloads with too many pods, those that leave room
+	for uid, a := range of {
+		if _, is := deploymentOf(a.newest); is && a.living > a.wants() {
+			staying[uid] = 0
+		}
+	}
+	if len(staying) == 0 {
+		return out
+	}
+	for _, p := range s.pods {
+		if n, has := staying[p.OwnerUID]; has && leavesRoom(s.nodes, p) {
+			staying[p.OwnerUID] = n + 1
+		}
+	}
+	for uid, n := range staying { // those without a node, and with one that leaves, may be deleted first
+		out.add(n-of[uid].wants(), of[uid].newest)
+	}
+	return out
 }
 
 // leavesRoom reports whether others like a pod may use its room when it goes: its node takes pods,

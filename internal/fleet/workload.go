@@ -148,9 +148,6 @@ type announcement struct {
 	// living counts its pods that are not terminal, those that are going too: their
 	// successors come when they are gone.
 	living int
-	// staying counts those of them that are on a node, are not going, and whose room others like
-	// them may use when they do.
-	staying int
 	// uncounted is how many of its pods have succeeded without being counted.
 	uncounted int
 	// newest is the pattern of the pods to come: the last one created.
@@ -209,7 +206,7 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 		if w != nil && p.Uncounted {
 			uncounted[w.UID]++
 		}
-		if w == nil && p.Owner.Kind == deployment && leavesRoom(s.nodes, p) {
+		if w == nil && p.Owner.Kind == deployment {
 			unwanted = append(unwanted, p)
 		}
 		if w == nil || p.Terminal {
@@ -221,9 +218,6 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 			of[w.UID] = a
 		}
 		a.living++
-		if leavesRoom(s.nodes, p) {
-			a.staying++
-		}
 		a.gated = a.gated || p.Gated
 		if newerPod(p, a.newest) {
 			a.newest = p
@@ -239,7 +233,7 @@ func (s *Snapshot) due(now time.Time) []*announcement {
 
 // dueOf are the announcements of what workloads and their sets have still to create, but for what
 // finds room in that of pods which go; of has what is known of the pods of each workload, and
-// unwanted are the pods on nodes whose ReplicaSets want none.
+// unwanted are the pods whose ReplicaSets want none.
 func (s *Snapshot) dueOf(of map[string]*announcement, unwanted []*Pod, now time.Time) []*announcement {
 	var due []*announcement
 	inSet := map[string]int{}
@@ -256,7 +250,7 @@ func (s *Snapshot) dueOf(of map[string]*announcement, unwanted []*Pod, now time.
 		}
 		due = append(due, a)
 	}
-	surplusOf(of, unwanted).cover(due)
+	surplusOf(s, of, unwanted).cover(due)
 	due = append(due, s.dueOfSets(of, now)...)
 	due = slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || s.ending(a.namespace) || !a.serves(now) })
 	return s.creating(due, now)
