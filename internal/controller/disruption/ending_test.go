@@ -111,9 +111,12 @@ func TestNodeWithPodsThatAlwaysEndGoes(t *testing.T) {
 	ends := func(after time.Duration, ending int) bool {
 		p := &model.DisruptionProblem{
 			Problem: &model.Problem{Nodes: []model.Node{{Name: "a"}, {Name: "b"}}},
-			Usages:  []model.NodeUsage{{Ending: ending}, {Ending: 1}}, Now: begun.Add(after),
+			Usages:  []model.NodeUsage{{Ending: ending}, {Returning: 1}}, Now: begun.Add(after),
 		}
 		e.limit(p)
+		if comes := p.Usages[1].Returning > 0; comes != (after < time.Minute) {
+			t.Errorf("after %s it waits for pods that come again: %t", after, comes)
+		}
 		return p.Usages[0].Ending > 0
 	}
 	for _, step := range []struct {
