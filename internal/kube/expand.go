@@ -422,8 +422,10 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 		return err
 	}
 	e.label(o, template)
-	if err := e.mayMake(replicas - len(e.living.of[ownerKey{o.Namespace, "StatefulSet", o.Name}])); err != nil {
-		return err
+	if !e.quotas.limits(o.Namespace) { // of more than are allowed a quota may admit a few
+		if err := e.mayMake(replicas - len(e.living.of[ownerKey{o.Namespace, "StatefulSet", o.Name}])); err != nil {
+			return err
+		}
 	}
 	var names []string
 	for i := range replicas {

@@ -89,3 +89,22 @@ func TestTooManyPodsHaveNoNames(t *testing.T) {
 		t.Errorf("it takes %d MB to refuse them", bytes>>20)
 	}
 }
+
+// A StatefulSet that asks for too many pods gets as many as a quota lets in.
+func TestQuotaBoundsPodsOfStatefulSets(t *testing.T) {
+	set := func(name string) string {
+		return fmt.Sprintf("---\n{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %s, namespace: default}, spec: {replicas: 150000, "+
+			"selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}\n", name)
+	}
+	const quota = "---\n{apiVersion: v1, kind: ResourceQuota, metadata: {name: few, namespace: default}, spec: {hard: {pods: '150003'}}}\n"
+	pods := 0
+	e := Expand(manifestsOf(t, quota+set("a")+set("b")))
+	for o, alike := range e.Objects.Counted() {
+		if _, is := o.(*corev1.Pod); is {
+			pods += alike
+		}
+	}
+	if pods != 150_003 || len(e.Problems) > 0 {
+		t.Errorf("%d pods are made, want 150003; problems %v", pods, e.Problems)
+	}
+}

@@ -133,10 +133,13 @@ func (q *Quotas) source(of *fleet.Quota) *corev1.ResourceQuota {
 	return q.of[client.ObjectKey{Namespace: of.Namespace, Name: of.Name}]
 }
 
+// limits reports whether some quota limits pods of a namespace.
+func (q *Quotas) limits(namespace string) bool { return q != nil && len(q.room[namespace]) > 0 }
+
 // Take returns how many of n pods of a workload, which are like one and do not exist yet, the
 // quotas of its namespace admit, and counts these; held tells of the others, nil for none.
 func (q *Quotas) Take(workload string, pod *corev1.Pod, n int) (admitted int, held *HeldBack) {
-	if n <= 0 || q == nil || len(q.room[pod.Namespace]) == 0 {
+	if n <= 0 || !q.limits(pod.Namespace) {
 		return max(n, 0), nil
 	}
 	held = &HeldBack{Workload: workload, Of: n}
