@@ -53,10 +53,7 @@ func TestPodThatIsNotPlannedKeepsItsNode(t *testing.T) {
 func keepsItsNode(t *testing.T, spec *PodSpec, reason model.Reason) {
 	t.Helper()
 	message := cmp.Or(spec.TooMuch, "spec.resourceClaims: nap leaves pods with resource claims alone here (--ignore-dra-requests)")
-	store := NewStore()
-	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
-	store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+	store := oneNode(Claim{})
 	store.Put(&Pod{Ref: model.PodRef{Namespace: "default", Name: "runs"}, Node: "node-1", EvictionCost: 1, Spec: spec, Labels: &Labels{}})
 	store.Put(&Pod{Ref: model.PodRef{Namespace: "default", Name: "waits"}, Wanted: true, Spec: spec, Labels: &Labels{}})
 	in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{})
@@ -87,10 +84,7 @@ func TestExpectedSavingCountsOnlyRemainingPods(t *testing.T) {
 		"more than it was bought for": {Amounts{CPU: 200, Memory: 2 << 30}, 4, model.USD(0.2)},
 		"nobody said what for":        {Amounts{}, 1, model.USD(0.2)},
 	} {
-		store := NewStore()
-		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", ExpectedSaving: model.USD(0.2), Requests: c.requests})
-		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+		store := oneNode(Claim{ExpectedSaving: model.USD(0.2), Requests: c.requests})
 		for i := range c.pods {
 			store.Put(&Pod{
 				Ref: model.PodRef{Namespace: "default", Name: fmt.Sprint("web-", i)}, Node: "node-1", EvictionCost: 1,
@@ -120,17 +114,8 @@ func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 		"it is a daemon's":      {Pod{Terminating: true, Daemon: true, Leaving: &Leaving{Since: told.Add(9 * time.Second)}}, told},
 		"it leaves another one": {Pod{Terminating: true, Node: "node-2", Leaving: &Leaving{Since: told.Add(9 * time.Second)}}, told},
 	} {
-		store := NewStore()
-		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", LastPodEvent: told})
-		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
-		p := c.pod
-		p.Ref, p.Spec, p.Labels = model.PodRef{Namespace: "default", Name: "web"},
-			&PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, &Labels{}
-		if p.Node == "" {
-			p.Node = "node-1"
-		}
-		store.Put(&p)
+		store := oneNode(Claim{LastPodEvent: told})
+		store.Put(onNode(c.pod))
 		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -144,10 +129,7 @@ func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 // A drain evicts DaemonSet pods that do not tolerate the taint of the node, so their budgets
 // are stated beside the pods that move.
 func TestBudgetsOfDaemonPodsThatADrainEvictsAreStated(t *testing.T) {
-	store := NewStore()
-	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
-	store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+	store := oneNode(Claim{})
 	everywhere := []model.Toleration{{Exists: true}}
 	for name, p := range map[string]*Pod{
 		"web":       {},
@@ -207,17 +189,8 @@ func TestEndingPodsAreCountedUntilTheyHang(t *testing.T) {
 		"it has ended":          {Pod{Terminating: true, Terminal: true, Leaving: goes(time.Second)}, 0},
 		"it leaves another one": {Pod{Terminating: true, Node: "node-2", Leaving: goes(time.Second)}, 0},
 	} {
-		store := NewStore()
-		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
-		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
-		p := c.pod
-		p.Ref, p.Spec, p.Labels = model.PodRef{Namespace: "default", Name: "web"},
-			&PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, &Labels{}
-		if p.Node == "" {
-			p.Node = "node-1"
-		}
-		store.Put(&p)
+		store := oneNode(Claim{})
+		store.Put(onNode(c.pod))
 		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Options: Options{Now: now}})
 		if err != nil {
 			t.Fatal(err)
@@ -249,12 +222,7 @@ func TestPodsOfJobsComeAgain(t *testing.T) {
 		"they do not come":              {Workload{Pods: 3, Left: 3}, ended{"node-1": 3}, 30 * time.Second, 0},
 		"all of its completions happen": {Workload{Pods: 3, Left: 3}, ended{"node-1": -3}, 0, 0},
 	} {
-		store := NewStore()
-		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-		store.Put(&Claim{
-			Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", Initialized: now.Add(-time.Hour), LastPodEvent: now.Add(-c.idle),
-		})
-		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+		store := oneNode(Claim{Initialized: now.Add(-time.Hour), LastPodEvent: now.Add(-c.idle)})
 		c.job.UID, c.job.Namespace, c.job.Name, c.job.Silent = "job", "default", "train", true
 		store.Put(&c.job)
 		for node, n := range c.pods {
@@ -274,4 +242,24 @@ func TestPodsOfJobsComeAgain(t *testing.T) {
 			t.Errorf("%s: %d pods come again until %s, want %d", name, usage.Returning, usage.ReturningUntil, c.want)
 		}
 	}
+}
+
+// oneNode is a NodePool with one node, whose claim says so much besides.
+func oneNode(claim Claim) *Store {
+	claim.Name, claim.Pool, claim.ProviderID, claim.NodeName = "general-1", "general", "a", "node-1"
+	store := NewStore()
+	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+	store.Put(&claim)
+	store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+	return store
+}
+
+// onNode is a small pod, on the node of oneNode if it is on none.
+func onNode(p Pod) *Pod {
+	p.Ref, p.Labels = model.PodRef{Namespace: "default", Name: "web"}, &Labels{}
+	p.Spec = &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}
+	if p.Node == "" {
+		p.Node = "node-1"
+	}
+	return &p
 }

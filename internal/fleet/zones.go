@@ -18,13 +18,12 @@ func VolumeZones(s *Snapshot, p *Pod) []string {
 	return left.sorted()
 }
 
-// Zones are the zones of which the bound volumes of a pod of a snapshot and its required node
-// affinity leave it the choice, sorted, and none where they leave it all.
-func Zones(s *Snapshot, p *Pod) []string {
-	left := zones{chosen: VolumeZones(s, p)}
-	left.named = len(left.chosen) > 0
-	left.meet([]model.Requirements{p.Spec.NodeRequirements})
-	left.meet(p.Spec.NodeAlternatives)
+// Zones are the zones of which the required node affinity of a pod leaves it the choice, and its
+// bound volumes with their [VolumeZones], sorted, and none where they leave it all.
+func Zones(spec *PodSpec, volumes []string) []string {
+	left := zones{chosen: volumes, named: len(volumes) > 0}
+	left.meet([]model.Requirements{spec.NodeRequirements})
+	left.meet(spec.NodeAlternatives)
 	return left.sorted()
 }
 

@@ -48,7 +48,7 @@ func TestZonesThatVolumesAndAffinityLeaveToAPod(t *testing.T) {
 			if got := VolumeZones(s, p); !slices.Equal(got, test.volumes) {
 				t.Errorf("volumes leave %v, want %v", got, test.volumes)
 			}
-			if got := Zones(s, p); !slices.Equal(got, test.all) {
+			if got := Zones(p.Spec, test.volumes); !slices.Equal(got, test.all) {
 				t.Errorf("volumes and affinity leave %v, want %v", got, test.all)
 			}
 		})

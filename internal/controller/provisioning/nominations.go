@@ -35,8 +35,9 @@ import (
 // from those of preemption, which are left alone, also after a restart.
 //
 // Each costs a request, at the moment in which the control plane has most to do, and is in
-// vain once the pod is bound. So pods that few zones are open to and large pods come first, and nominations take a share of
-// the requests that the controller may make: what makes nodes ready does not wait for them.
+// vain once the pod is bound. So pods to which few zones are open come first, then large ones, and
+// nominations take a share of the requests that the controller may make: what makes nodes ready
+// does not wait for them.
 type nominations struct {
 	*nominees
 	clients Clients
@@ -64,26 +65,27 @@ func newNominations(clients Clients, mirror Mirror, clk clock.Clock, perSecond i
 
 // promise promises a claim's machine to a pod of a snapshot.
 func (n *nominations) promise(snapshot *fleet.Snapshot, pod *fleet.Pod, claim string) {
+	volumes := fleet.VolumeZones(snapshot, pod)
 	kind := pod.UID
 	if pod.OwnerUID != "" {
-		kind = fmt.Sprint(pod.OwnerUID, " ", fleet.VolumeZones(snapshot, pod), " ", pod.Spec.Key)
+		kind = fmt.Sprint(pod.OwnerUID, " ", volumes, " ", pod.Spec.Key)
 	}
 	key := types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}
 	n.put(types.UID(pod.UID), &nominee{
-		key: key, requests: pod.Spec.Requests, zones: zonesOpen(snapshot, pod), kind: kind, rules: spreadRules(pod),
+		key: key, requests: pod.Spec.Requests, zones: zonesOpen(pod.Spec, volumes), kind: kind, rules: spreadRules(pod),
 	}, claim)
 	n.wakeUp()
 }
 
-// zonesOpen is how many zones a pod of a snapshot can go to: those of its bound volumes or, where
-// other pods may close a zone to it, of these and its required node affinity. For all other pods
+// zonesOpen is how many zones a pod can go to: those of its bound volumes, which the caller knows, and
+// its required node affinity, where volumes bind it or other pods may close a zone to it. For all other pods
 // it is anyZone, also for one that names a zone itself: it competes for room alone, so the size
 // decides.
-func zonesOpen(snapshot *fleet.Snapshot, pod *fleet.Pod) int {
-	if len(fleet.VolumeZones(snapshot, pod)) == 0 && !boundByZones(pod.Spec) {
+func zonesOpen(spec *fleet.PodSpec, volumes []string) int {
+	if len(volumes) == 0 && !boundByZones(spec) {
 		return anyZone
 	}
-	if open := len(fleet.Zones(snapshot, pod)); open > 0 {
+	if open := len(fleet.Zones(spec, volumes)); open > 0 {
 		return open
 	}
 	return anyZone

@@ -166,8 +166,8 @@ const few = 16
 // first, then pods with the fewest zones to go to: where pods are spread over zones, one that
 // can go anywhere would take the place of one whose volume is in a zone, and bind its own there
 // for ever. Of these the ones come first that take most of their node: the scheduler fills the
-// rest with small ones in any order. Where many pods wait for machines that are all alike, none is nominated: it
-// does not matter which of them comes to which node.
+// rest with small ones in any order. Where many pods wait for machines that are all alike, none
+// is nominated: it does not matter which of them comes to which node.
 func (n *nominees) next(limit int) []request {
 	n.mu.Lock()
 	defer n.mu.Unlock()
