@@ -229,7 +229,14 @@ func (c *planCommand) run(ctx context.Context) error {
 	if c.consolidate {
 		return c.runConsolidate(ctx)
 	}
-	made, err := c.make(ctx)
+	read, err := c.input.read(ctx, c.streams.In)
+	if err != nil {
+		return err
+	}
+	if c.engine == engineNap && !c.shown.scope.narrow() {
+		read.release()
+	}
+	made, err := c.makeFor(ctx, read)
 	if err != nil {
 		return err
 	}

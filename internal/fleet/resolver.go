@@ -16,6 +16,8 @@ type resolver struct {
 	spaces map[string]*Namespace
 	// ordered are the same by name, once a term asks for them.
 	ordered []*Namespace
+	// names is storage for the list of one term.
+	names []string
 	// shares are the caps of workloads, or nil.
 	shares *workloadShares
 	// pending speaks for pods that are placed, running for the anti-affinity of
@@ -122,14 +124,15 @@ func (r *resolver) term(t *Term, namespace string) model.AffinityTerm {
 	case len(t.NamespaceSelector.Requirements) == 0:
 		out.Namespaces, out.AllNamespaces = nil, true
 	default:
-		names := slices.Clone(t.Namespaces)
+		names := append(r.names[:0], t.Namespaces...)
 		for _, space := range r.byName() {
 			if t.NamespaceSelector.Matches(space.Labels) {
 				names = append(names, space.Name)
 			}
 		}
+		r.names = names
 		slices.Sort(names) // but for those that the term lists itself it is done
-		out.Namespaces = slices.Compact(names)
+		out.Namespaces = slices.Clone(slices.Compact(names))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package offers
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -188,26 +189,54 @@ func (p *poolIndex) choose(set bitset.Set, first int) *choice {
 			return known
 		}
 	}
-	c := &choice{set: set, first: first, requirements: map[string]model.Requirements{}, options: make([]int, 0, set.Count())}
-	if first >= 0 {
-		c.options = append(c.options, first)
-	}
-	for _, o := range p.order {
-		if p.has(set, o) && o != first {
-			c.options = append(c.options, o)
-		}
-	}
-	if p.in.MinValues.Choices() {
-		c.options = p.once(c.options)
-	}
-	c.options = p.truncate(c.options)
-	c.refs = make([]model.OfferingRef, len(c.options))
-	for i, o := range c.options {
-		option := &p.in.Space.Options[o]
-		c.refs[i] = model.OfferingRef{InstanceType: int(option.Type), Offering: int(option.Offering), Price: option.Price}
-	}
+	l := p.list(set, first)
+	c := &choice{set: set, first: first, options: l.options, refs: l.refs, requirements: map[string]model.Requirements{}}
 	p.choices[hash] = append(p.choices[hash], c)
 	return c
+}
+
+// lists are the options to choose from and the offerings behind them. They do not change: parts of a
+// problem that are alike share them.
+type lists struct {
+	options []int
+	refs    []model.OfferingRef
+}
+
+// listKey is what lists depend on beside what is the same for all spaces that share their options.
+type listKey struct {
+	pool, first, types int
+	// set are the words of the set.
+	set string
+}
+
+// list makes the lists of [poolIndex.choose], unless that was done before.
+func (p *poolIndex) list(set bitset.Set, first int) *lists {
+	words := make([]byte, 0, 8*len(set))
+	for _, w := range set {
+		words = binary.LittleEndian.AppendUint64(words, w)
+	}
+	key := listKey{p.pool.Index, first, p.in.Space.Problem.Policy.MaxInstanceTypes, string(words)}
+	return feasible.Kept(p.in.Space, key, func() *lists {
+		options := make([]int, 0, set.Count())
+		if first >= 0 {
+			options = append(options, first)
+		}
+		for _, o := range p.order {
+			if p.has(set, o) && o != first {
+				options = append(options, o)
+			}
+		}
+		if p.in.MinValues.Choices() {
+			options = p.once(options)
+		}
+		l := &lists{options: p.truncate(options)}
+		l.refs = make([]model.OfferingRef, len(l.options))
+		for i, o := range l.options {
+			option := &p.in.Space.Options[o]
+			l.refs[i] = model.OfferingRef{InstanceType: int(option.Type), Offering: int(option.Offering), Price: option.Price}
+		}
+		return l
+	})
 }
 
 // once keeps the first of the options that are the same offering with another value of

@@ -1,9 +1,11 @@
 package topology
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 )
 
 // linker finds the counters whose terms select a pod. Terms whose selector names one
@@ -20,6 +22,10 @@ type linker struct {
 	twins map[int32]int32
 	// keys are the label keys of byLabel.
 	keys map[string]bool
+	// spaces number the namespaces of all pods. within are, by counter, those that a term lists
+	// which lists many, nil for others.
+	spaces map[string]int
+	within []bitset.Set
 	// cells is the storage of the lists that find returned last, one behind the other.
 	cells []int32
 	// candidates and inverse are storage for one call of find.
@@ -51,7 +57,56 @@ func newLinker(c *compiler) *linker {
 			l.rest = append(l.rest, int32(i))
 		}
 	}
+	l.indexNamespaces(p)
 	return l
+}
+
+// manyNamespaces is from how many namespaces of a term on they are looked up by number.
+const manyNamespaces = 16
+
+// indexNamespaces looks once for the namespaces of pods in the lists of terms that list many: each
+// of many terms is asked about each of many pods.
+func (l *linker) indexNamespaces(p *model.Problem) {
+	l.within = make([]bitset.Set, len(l.c.t.counters))
+	long := func(c counter) bool { return !c.all && len(c.namespaces) >= manyNamespaces }
+	if !slices.ContainsFunc(l.c.t.counters, long) {
+		return
+	}
+	l.spaces = map[string]int{}
+	for i := range p.Classes {
+		l.spaces[p.Classes[i].Namespace] = 0
+	}
+	for i := range p.Shapes {
+		l.spaces[p.Shapes[i].Namespace] = 0
+	}
+	names := slices.Sorted(maps.Keys(l.spaces))
+	for number, name := range names {
+		l.spaces[name] = number
+	}
+	for i := range l.c.t.counters {
+		if !long(l.c.t.counters[i]) {
+			continue
+		}
+		set, listed := bitset.New(len(names)), l.c.t.counters[i].namespaces
+		for number, name := range names { // both are sorted
+			for len(listed) > 0 && listed[0] < name {
+				listed = listed[1:]
+			}
+			if len(listed) > 0 && listed[0] == name {
+				set.Add(number)
+			}
+		}
+		l.within[i] = set
+	}
+}
+
+// selects is [term.selects] for the term of a counter.
+func (l *linker) selects(counter int32, shape *model.PodShape) bool {
+	t := &l.c.t.counters[counter].term
+	if int(counter) >= len(l.within) || l.within[counter] == nil {
+		return t.selects(shape.Namespace, shape.Labels)
+	}
+	return l.within[counter].Has(l.spaces[shape.Namespace]) && t.selector.Matches(shape.Labels)
 }
 
 // twin returns the counter of the pods that the term of an inverse counter selects, if
@@ -84,7 +139,7 @@ func (l *linker) find(shape *model.PodShape) (adds, repelled []int32) {
 	}
 	begin := len(l.cells)
 	for _, i := range l.candidates {
-		if !l.c.t.counters[i].selects(shape.Namespace, shape.Labels) {
+		if !l.selects(i, shape) {
 			continue
 		}
 		if l.c.t.counters[i].inverse {
