@@ -122,7 +122,7 @@ type sharedTypes struct {
 
 // buildStatic lays out every size that the class may use, by name. Shared has its image.
 func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass, shared *sharedTypes) ([]entry, []Exclusion) {
-	var entries []entry
+	entries := make([]entry, 0, len(skus))
 	var excluded []Exclusion
 	axes := Axes()
 	for i := range skus {

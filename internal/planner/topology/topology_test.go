@@ -390,19 +390,31 @@ func TestRunningPodsCountFromTheStart(t *testing.T) {
 }
 
 func TestTermListsNamespacesInAnyOrder(t *testing.T) {
-	term := affinityTo(zone, "db")
-	term.Namespaces = []string{"z", "b", "m", "a", "default"}
-	f := newFixture(pod("db"), pod("web", func(c *model.PodClass) { c.Affinity = append(c.Affinity, term) }))
-	for _, namespace := range []string{"z", "a", "other"} {
-		db := pod("db")
-		db.Namespace = namespace
-		f.classes = append(f.classes, db)
+	few := []string{"z", "b", "m", "a", "default"}
+	many := slices.Clone(few) // so many are looked up by number
+	for n := range 2 * manyNamespaces {
+		many = append(many, fmt.Sprintf("n%d", n))
 	}
-	top := f.compile()
-	counter := int32(top.Rules(1, 0).Affinity[0].Counter)
-	for class, want := range []bool{true, false, true, true, false} {
-		if got := slices.Contains(top.Adds(class), counter); got != want {
-			t.Errorf("the term selects pods of class %d: got %t, want %t", class, got, want)
+	for _, namespaces := range [][]string{few, many} {
+		term := affinityTo(zone, "db")
+		term.Namespaces = namespaces
+		f := newFixture(pod("db"), pod("web", func(c *model.PodClass) { c.Affinity = append(c.Affinity, term) }))
+		for _, namespace := range []string{"z", "a", "other", "", "zz", "aa"} {
+			db := pod("db")
+			db.Namespace = namespace
+			f.classes = append(f.classes, db)
+		}
+		f.shapes = []model.PodShape{{Namespace: "only-runs", Labels: map[string]string{"app": "db"}}, {Namespace: "m", Labels: map[string]string{"app": "db"}}}
+		f.nodes[0].Bound = []model.BoundPods{{Shape: 0, Count: 2}, {Shape: 1, Count: 3}}
+		top := f.compile()
+		counter := top.Rules(1, 0).Affinity[0].Counter
+		for class, want := range []bool{true, false, true, true, false, false, false, false} {
+			if got := slices.Contains(top.Adds(class), int32(counter)); got != want {
+				t.Errorf("of %d namespaces the term selects pods of class %d: got %t, want %t", len(namespaces), class, got, want)
+			}
+		}
+		if got := top.NewCounts(nil).Total(counter); got != 3 {
+			t.Errorf("of %d namespaces the term counts %d running pods, want 3", len(namespaces), got)
 		}
 	}
 }
