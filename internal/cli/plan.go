@@ -234,7 +234,7 @@ func (c *planCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.engine == engineNap && !c.shown.scope.narrow() {
-		read.release()
+		release(read)
 	}
 	made, err := c.makeFor(ctx, read)
 	if err != nil {

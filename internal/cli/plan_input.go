@@ -95,7 +95,7 @@ type planInput struct {
 // release forgets the objects as they were read, which take as much memory as the plan of many a file.
 // What is planned for is in the store, NodePools and their classes stay; only what speaks of single objects, or
 // hands them to another planner, needs more.
-func (p *planInput) release() { p.manifests, p.objects = nil, kube.Objects{} }
+func release(p *planInput) { p.manifests, p.objects = nil, kube.Objects{} }
 
 // live reports whether a live cluster is read: one that flags choose, or without files the
 // one that kubectl would take.

@@ -1,6 +1,7 @@
 package construct
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
@@ -62,15 +63,19 @@ func (f slotFinder) held(c *instance.Class, l int, keys []int, tier int) []slot 
 	}
 	f.index.work.Spend(listSteps + int64(len(s.Nodes)+len(s.NewNodes))*placeSteps)
 	joins := f.params.joins(s.Instance, c)
-	g := grouper{state: s, class: c, rules: c.Levels[l].Rules, keys: keys, index: map[string]int{}}
+	g := grouper{state: s, class: c, rules: c.Levels[l].Rules, keys: keys, index: map[string]int{}, places: len(s.Nodes) + len(s.NewNodes)}
 	g.room, _ = waitingRoom(s, c)
 	for _, pl := range s.Nodes {
 		if c.Levels[l].Nodes.Has(pl.Node) && s.Capacity(c, pl, pl.Free) > 0 {
 			g.add(onNodes, pl)
 		}
 	}
-	for _, pl := range s.NewNodes {
-		if s.Instance.Space.PoolOf(pl.Option).Tier > tier {
+	all, newNodes := tier >= s.Instance.Space.Tiers-1, s.NewNodes
+	if tier == nodesOnly {
+		newNodes = nil
+	}
+	for _, pl := range newNodes {
+		if !all && s.Instance.Space.PoolOf(pl.Option).Tier > tier {
 			continue
 		}
 		suits := c.Levels[l].Options.Has(pl.Option) || joins && pl.Options.Intersects(c.Levels[l].Options)
@@ -107,7 +112,15 @@ type grouper struct {
 	// index is the slot of places that are alike, in slots.
 	index map[string]int
 	slots []slot
+	// lastID is what made the last place alike to others, and last its slot; they mostly come in rows.
+	lastID []byte
+	last   int
+	// places is how many there are at most.
+	places int
 }
+
+// fewSlots is up to how many slots each may get most of the places.
+const fewSlots = 4
 
 // add puts a place that may have room for a pod into its slot, unless rules on hosts keep
 // pods of the class from it.
@@ -123,11 +136,18 @@ func (g *grouper) add(kind slotKind, pl *placement.Place) {
 	if pl.Open { // it may be in another domain
 		id = binary.AppendVarint(append(id, 'o'), int64(pl.ID))
 	}
-	i, ok := g.index[string(id)]
+	i, ok := g.last, bytes.Equal(id, g.lastID)
+	if !ok {
+		i, ok = g.index[string(id)]
+		g.last, g.lastID = i, append(g.lastID[:0], id...)
+	}
 	if !ok {
 		i = len(g.slots)
-		g.index[string(id)] = i
+		g.index[string(id)], g.last = i, i
 		g.slots = append(g.slots, slot{kind: kind, rep: pl.Place})
+		if i < fewSlots {
+			g.slots[i].queue = make(queue, 0, g.places/fewSlots)
+		}
 	}
 	g.slots[i].queue = append(g.slots[i].queue, candidate{pl, pl.Ready, roomy, feasible.Slack(g.class.Own, pl.Free)})
 }
