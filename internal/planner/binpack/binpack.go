@@ -123,6 +123,7 @@ func (im improver) improve(p *reduced.Packing, g *construct.Builder, bd *bound.B
 	}
 	if p.Left() > 0 {
 		g.TopUp(p)
+		g.Grow(p)
 	}
 	if im.by&RuinAndRecreate == 0 {
 		return p, 0

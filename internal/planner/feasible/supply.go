@@ -30,6 +30,9 @@ type Supply struct {
 	limits map[int][]int
 }
 
+// Most is the largest amount that an option takes of a line.
+func (s *Supply) Most(line int) int64 { return s.most[line] }
+
 // Line is something that runs out and that several machines draw on: a pool's
 // limit on one axis, on nodes or on dollars per hour, a quota, a capacity reservation.
 type Line struct {

@@ -134,34 +134,103 @@ func (ch *chooser) choose() Result {
 	return res
 }
 
-// solve packs, first as if nothing ran out but what is obviously short. If that exceeds
-// a line of the ledger, it packs again with every line as a limit and with the options
-// that are worth buying when the exceeded lines are scarce.
+// mostPasses is how often packings are made without time until none exceeds a line that is not
+// known to be scarce. fewShort is up to how many lines are taken for scarce because they are short.
+const (
+	mostPasses = 4
+	fewShort   = 8
+)
+
+// solve packs as if only those lines of the ledger ran out that are scarce, which it finds by
+// packings without time: a line is scarce once a packing exceeds it. Of options that scarce lines
+// tell apart more are worth buying. Only lines that tell options apart limit a packing, so that
+// its bound holds; where others have to, it is no bound of the plan's.
 func (ch *chooser) solve() (*packing, *binpack.Solution) {
-	ledger := ch.c.State.Ledger
-	dims := ch.in.UsedDims()
-	k := ch.packing(dims)
-	total := 0
-	for i := range k.problem.Classes {
-		total += k.problem.Classes[i].Count
+	scarce := ch.shortLines()
+	if len(scarce) > 0 {
+		ch.c.Undominate(scarce)
 	}
-	k.addLines(ch.in.Space, ledger, func(line int) bool {
-		of := &ch.in.Space.Supply.Lines[line]
-		return ledger.Left(line) < int64(total) && of.Reason != model.ReasonLimit && of.Reason != model.ReasonCostLimit
+	timed := ch.effort.Policy.Budget > 0
+	if !timed || ch.mayRunOut(scarce) {
+		for range mostPasses {
+			k := ch.limitedPacking(scarce)
+			k.problem.Budget = 0
+			sol := binpack.SolveBy(&k.problem, ch.effort.Searches)
+			more := ch.exceeded(k, sol, scarce)
+			if len(more) > 0 {
+				scarce = append(scarce, more...)
+				ch.c.Undominate(scarce)
+				continue
+			}
+			if !timed {
+				return k, sol
+			}
+			break
+		}
+	}
+	if timed {
+		k := ch.limitedPacking(scarce)
+		sol := binpack.SolveBy(&k.problem, ch.effort.Searches)
+		more := ch.exceeded(k, sol, scarce)
+		if len(more) == 0 {
+			return k, sol
+		}
+		ch.c.Undominate(append(scarce, more...))
+	}
+	k := ch.packing(ch.in.UsedDims())
+	k.addLines(ch.in.Space, ch.c.State.Ledger, func(int) bool { return true })
+	ch.exact = false
+	ch.leaveTime(k)
+	return k, binpack.SolveBy(&k.problem, ch.effort.Searches)
+}
+
+// limitedPacking is a packing that the scarce lines and reservations limit.
+func (ch *chooser) limitedPacking(scarce []int) *packing {
+	k := ch.packing(ch.in.UsedDims())
+	lines := ch.in.Space.Supply.Lines
+	k.addLines(ch.in.Space, ch.c.State.Ledger, func(line int) bool {
+		return lines[line].Reason == model.ReasonReservation || slices.Contains(scarce, line)
 	})
 	if len(k.problem.Shared) > 0 {
 		ch.leaveTime(k)
 	}
-	sol := binpack.SolveBy(&k.problem, ch.effort.Searches)
-	scarce := ch.exceeded(k, sol)
-	if len(scarce) == 0 {
-		return k, sol
+	return k
+}
+
+// shortLines are the lines of counts which have less left than there are pods, if they are few.
+func (ch *chooser) shortLines() []int {
+	total := 0
+	for i := range ch.demands {
+		total += ch.demands[i].Count
 	}
-	ch.c.Undominate(scarce)
-	k = ch.packing(dims)
-	k.addLines(ch.in.Space, ledger, func(int) bool { return true })
-	ch.leaveTime(k)
-	return k, binpack.SolveBy(&k.problem, ch.effort.Searches)
+	var out []int
+	for line := range ch.in.Space.Supply.Lines {
+		switch of := &ch.in.Space.Supply.Lines[line]; of.Reason {
+		case model.ReasonReservation, model.ReasonLimit, model.ReasonCostLimit:
+		default:
+			if ch.c.State.Ledger.Left(line) < int64(total) {
+				out = append(out, line)
+			}
+		}
+	}
+	if len(out) > fewShort {
+		return nil
+	}
+	return out
+}
+
+// mayRunOut reports whether a machine for each pod would exceed a line beside the scarce ones.
+func (ch *chooser) mayRunOut(scarce []int) bool {
+	total := int64(0)
+	for i := range ch.demands {
+		total += int64(ch.demands[i].Count)
+	}
+	for line := range ch.in.Space.Supply.Lines {
+		if most := ch.in.Space.Supply.Most(line); most > 0 && ch.c.State.Ledger.Left(line)/most < total && !slices.Contains(scarce, line) {
+			return true
+		}
+	}
+	return false
 }
 
 // packing lays the demands out for the packer, without shared limits.
@@ -198,9 +267,9 @@ func (ch *chooser) leaveTime(k *packing) {
 	}
 }
 
-// exceeded lists the lines of the ledger that the packing needs all of or more, or any
-// of if pods found no node.
-func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
+// exceeded lists the lines of the ledger, but for the scarce ones, that the packing needs more of than
+// is left, or any of if pods found no node.
+func (ch *chooser) exceeded(k *packing, sol *binpack.Solution, scarce []int) []int {
 	use := make([]int64, len(ch.in.Space.Supply.Lines))
 	for _, packed := range sol.Bins {
 		for _, u := range ch.in.Space.Uses(k.options[packed.Type]) {
@@ -210,7 +279,7 @@ func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
 	short := slices.ContainsFunc(sol.Unplaced, func(n int) bool { return n > 0 })
 	var out []int
 	for line, n := range use {
-		if n > ch.c.State.Ledger.Left(line) || short && n > 0 {
+		if (n > ch.c.State.Ledger.Left(line) || short && n > 0) && !slices.Contains(scarce, line) {
 			out = append(out, line)
 		}
 	}

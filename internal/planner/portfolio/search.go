@@ -12,6 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/lns"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
+	"github.com/nodeautoprovision/nap/internal/planner/offers"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
 
@@ -69,8 +70,16 @@ func (q *search) try(a attempt, policy *model.Policy) Outcome {
 	return q.complete(q.begin(a), a, policy)
 }
 
-// complete makes the plan of an attempt that has been begun.
+// complete makes the plan of an attempt that has been begun. Its nodes are no larger than what they
+// hold needs, as in the plan that is made of it in the end: what is compared is what would be paid.
 func (q *search) complete(c *construct.Constructor, a attempt, policy *model.Policy) Outcome {
+	o := q.fill(c, a, policy)
+	offers.New(q.in).RightSize(c.State)
+	return o
+}
+
+// fill gives pods their places in the plan of an attempt that has been begun.
+func (q *search) fill(c *construct.Constructor, a attempt, policy *model.Policy) Outcome {
 	o := Outcome{Plan: c, strategy: a.params.Strategy}
 	if a.params.Sequential {
 		c.PlaceAll()

@@ -27,7 +27,9 @@ func (g *Builder) Ration(p *reduced.Packing) *reduced.Packing {
 			g.TopUp(q)
 		}
 	}
-	if g.TopUp(p); q.BetterThan(p) {
+	g.TopUp(p)
+	g.Grow(p)
+	if g.Grow(q); q.BetterThan(p) {
 		return q
 	}
 	return p

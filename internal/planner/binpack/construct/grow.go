@@ -1,0 +1,116 @@
+package construct
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+)
+
+// mostGrown bounds how many patterns are looked at for a larger type.
+const mostGrown = 64
+
+// growth is a bin of a pattern as another type, with items that were left out beside its own.
+type growth struct {
+	pattern int
+	binType int32
+	items   []reduced.Content
+	// priority is the highest of an item that gets a place, and price what each item of that
+	// priority costs.
+	priority int32
+	price    float64
+}
+
+// Grow replaces bins by larger ones while that gives items a place that are left out, since limits
+// allow no further bin: those of the highest priority first, then where it costs least for each.
+func (g *Builder) Grow(p *reduced.Packing) {
+	for p.Left() > 0 {
+		left := g.leftByPriority(p)
+		var best *growth
+		for k := range min(len(p.Patterns), mostGrown) {
+			if own := g.grown(p, k, left); own != nil && (best == nil || own.before(best)) {
+				best = own
+			}
+		}
+		if best == nil {
+			return
+		}
+		p.Remove(best.pattern, 1)
+		p.Buy(best.binType, best.items, 1)
+	}
+}
+
+// before reports whether a growth is to be preferred.
+func (x *growth) before(y *growth) bool {
+	return cmp.Or(cmp.Compare(y.priority, x.priority), cmp.Compare(x.price, y.price)) < 0
+}
+
+// leftByPriority lists the classes with items that are left out, the highest priority first.
+func (g *Builder) leftByPriority(p *reduced.Packing) []int32 {
+	var out []int32
+	for i, n := range p.Remaining {
+		if n > 0 {
+			out = append(out, int32(i))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b int32) int { return cmp.Compare(g.c.Classes[b].Priority, g.c.Classes[a].Priority) })
+	return out
+}
+
+// grown is the best larger type for a bin of a pattern, nil where none may be bought in its place
+// that holds more. Left are the classes of the items that are left out.
+func (g *Builder) grown(p *reduced.Packing, k int, left []int32) *growth {
+	c, pt := g.c, &p.Patterns[k]
+	if c.Types[pt.Type].Fixed {
+		return nil
+	}
+	clear(g.load)
+	for _, it := range pt.Items {
+		for d, v := range c.Classes[it.Class].Size {
+			g.load[d] += v * int64(it.Count)
+		}
+	}
+	p.Limits.Open(pt.Type, -1)
+	defer p.Limits.Open(pt.Type, 1)
+	var best *growth
+	for _, t := range c.Buyable {
+		g.steps++
+		if c.Types[t].Cost <= c.Types[pt.Type].Cost || !reduced.Fits(g.load, c.Types[t].Capacity) || p.Limits.Room(t) == 0 || !c.Holds(t, pt.Items) {
+			continue
+		}
+		own := growth{pattern: k, binType: t, price: float64(c.Types[t].Cost - c.Types[pt.Type].Cost)}
+		if g.addLeft(p, &own, pt.Items, left) && (best == nil || own.before(best)) {
+			best = &own
+		}
+	}
+	return best
+}
+
+// addLeft fills a bin that has the items up with what is left out, and reports whether any has room.
+func (g *Builder) addLeft(p *reduced.Packing, own *growth, items []reduced.Content, left []int32) bool {
+	bin, sigs := &g.fillings.fill.Bin, g.c.Acceptances[g.c.Types[own.binType].Acceptance]
+	bin.Begin(own.binType)
+	bin.PutAll(items)
+	placed := 0 // of the highest priority
+	for _, i := range left {
+		cl := &g.c.Classes[i]
+		if !sigs.Has(cl.Signature) {
+			continue
+		}
+		n := bin.room(i, p.Remaining[i])
+		if n == 0 {
+			continue
+		}
+		bin.Put(i, n)
+		if placed == 0 || cl.Priority == own.priority {
+			own.priority = cl.Priority
+			placed += n
+		}
+	}
+	if placed == 0 {
+		return false
+	}
+	own.price /= float64(placed)
+	own.items = bin.Contents()
+	return true
+}
