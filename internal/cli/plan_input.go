@@ -92,10 +92,16 @@ type planInput struct {
 	quotas *kube.Quotas
 }
 
-// release forgets the objects as they were read, which take as much memory as the plan of many a file.
-// What is planned for is in the store, NodePools and their classes stay; only what speaks of single objects, or
-// hands them to another planner, needs more.
-func release(p *planInput) { p.manifests, p.objects = nil, kube.Objects{} }
+// release forgets the objects as they were read, but for the nodes: they take as much memory as the
+// plan of many a file. What is planned for is in the store, NodePools and their classes stay; only
+// what speaks of single pods, or hands them to another planner, needs more.
+func release(p *planInput) {
+	nodes := kube.ObjectsOf(slices.DeleteFunc(p.objects.Distinct(), func(o client.Object) bool {
+		_, is := o.(*corev1.Node)
+		return !is
+	}))
+	p.manifests, p.objects = nil, nodes
+}
 
 // live reports whether a live cluster is read: one that flags choose, or without files the
 // one that kubectl would take.

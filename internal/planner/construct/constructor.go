@@ -67,6 +67,8 @@ const (
 	slotSteps   = 50    // of each attempt to fill a slot
 	optionSteps = 15    // of each option that is told apart by topology
 	wordSteps   = 2     // of each word of a set that is divided
+
+	enlargeSteps = 2 // of each option at which a node that grows is looked at
 )
 
 // with continues the same plan by other parameters.
@@ -288,7 +290,7 @@ func (c *Constructor) takeRoom(class *instance.Class, l, want int, pl *placement
 	if room := s.RoomOn(class, l, n, pl); room > 0 || !grow || pl.Node >= 0 || !c.params.joins(s.Instance, class) {
 		n = room
 	} else {
-		n = enlarge(s, class, l, n, pl)
+		n = enlarger{s, c.Index.work}.enlarge(class, l, n, pl)
 	}
 	if n > 0 {
 		s.Put(class, l, n, pl)

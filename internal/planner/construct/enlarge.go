@@ -4,36 +4,48 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
+
+// enlarger lets new nodes grow.
+type enlarger struct {
+	state *placement.State
+	// work counts what it does; it may be nil.
+	work *meter.Work
+}
 
 // enlarge exchanges a new node for the cheapest option that holds its pods and up to
 // want pods of a class more, and returns how many. The caller puts them there. It is for
 // pods that must join others and cannot go to a node of their own.
-func enlarge(s *placement.State, c *instance.Class, l, want int, pl *placement.Place) int {
+func (e enlarger) enlarge(c *instance.Class, l, want int, pl *placement.Place) int {
 	if len(c.Spec.HostPorts) > 0 {
 		if feasible.PortsClash(c.Spec.HostPorts, pl.Ports) {
 			return 0
 		}
 		want = 1
 	}
-	in := s.Instance
+	s, in := e.state, e.state.Instance
 	set := s.SharedOptions(c, l, pl)
+	affordable := e.affordable(set, pl.Option)
+	each := int64(affordable.Count()) * enlargeSteps
 	pods := append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l})
 	holding := func(n int) int {
+		e.work.Spend(each)
 		load := s.UsedWith(c, n, pl)
 		best := -1
 		pods[len(pods)-1].Count = n
-		for o := range set.All {
+		for o := range affordable.All {
 			option := &in.Space.Options[o]
 			if best >= 0 && option.Price >= in.Space.Options[best].Price || !feasible.Fits(load, in.Space.Net(o)) {
 				continue
 			}
 			// Without minValues there is nothing to meet, and no need to list what stays.
 			pool := int(option.Pool)
-			if s.Affords(pl.Option, o) && (len(in.MinValues.Of(pool)) == 0 || in.MinValues.Met(pool, in.MinValues.Fixed(set, pods, o), load)) {
+			if len(in.MinValues.Of(pool)) == 0 || in.MinValues.Met(pool, in.MinValues.Fixed(set, pods, o), load) {
 				best = o
 			}
 		}
@@ -45,4 +57,23 @@ func enlarge(s *placement.State, c *instance.Class, l, want int, pl *placement.P
 	}
 	s.Exchange(pl, holding(n))
 	return n
+}
+
+// affordable are the options of a set that the ledger affords in the place of an old one, which is
+// given back. It may be the set itself.
+func (e enlarger) affordable(set bitset.Set, old int) bitset.Set {
+	ledger := e.state.Ledger
+	if !ledger.Tight() {
+		return set
+	}
+	ledger.Take(old, -1)
+	defer ledger.Take(old, 1)
+	out, looks := set.Clone(), int64(0)
+	for o := range set.All {
+		if looks++; !ledger.Admits(o) {
+			out.Remove(o)
+		}
+	}
+	e.work.Spend(looks * enlargeSteps)
+	return out
 }

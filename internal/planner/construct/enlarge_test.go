@@ -39,7 +39,7 @@ func TestEnlargeAllocatesNothingForEachOption(t *testing.T) {
 		s.Buy(pl)
 		s.Put(class, 0, 1, pl)
 		return testing.AllocsPerRun(20, func() {
-			if n := enlarge(s, class, 0, 20, pl); n != 7 {
+			if n := (enlarger{state: s}).enlarge(class, 0, 20, pl); n != 7 {
 				t.Fatalf("a node of 8 cores with a pod of one grows for %d pods, want 7", n)
 			}
 		})

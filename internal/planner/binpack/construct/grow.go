@@ -7,8 +7,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
 
-// mostGrown bounds how many patterns are looked at for a larger type.
-const mostGrown = 64
+// mostGrown bounds how many patterns are looked at for a larger type, mostGrowSteps how many types
+// and classes in all.
+const (
+	mostGrown     = 64
+	mostGrowSteps = 1 << 21
+)
 
 // growth is a bin of a pattern as another type, with items that were left out beside its own.
 type growth struct {
@@ -24,7 +28,7 @@ type growth struct {
 // Grow replaces bins by larger ones while that gives items a place that are left out, since limits
 // allow no further bin: those of the highest priority first, then where it costs least for each.
 func (g *Builder) Grow(p *reduced.Packing) {
-	for p.Left() > 0 {
+	for end := g.steps + mostGrowSteps; p.Left() > 0 && g.steps < end; {
 		left := g.leftByPriority(p)
 		var best *growth
 		for k := range min(len(p.Patterns), mostGrown) {
@@ -92,6 +96,7 @@ func (g *Builder) addLeft(p *reduced.Packing, own *growth, items []reduced.Conte
 	bin.Begin(own.binType)
 	bin.PutAll(items)
 	placed := 0 // of the highest priority
+	g.steps += int64(len(left))
 	for _, i := range left {
 		cl := &g.c.Classes[i]
 		if !sigs.Has(cl.Signature) {

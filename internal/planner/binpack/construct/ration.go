@@ -13,26 +13,59 @@ const strictly = 64
 // mostTrials bounds how often a group of priorities is tried that need not fit whole.
 const mostTrials = 128
 
-// Ration packs again when limits leave items out, the classes of highest
-// priority first, and returns the better of the two packings.
+// Ration packs again when limits leave items out, and returns the best packing: once the classes of
+// highest priority first, and once of those of one priority the smallest first, since of small items
+// more have room.
 func (g *Builder) Ration(p *reduced.Packing) *reduced.Packing {
+	best := p
+	g.TopUp(best)
+	g.Grow(best)
 	levels := g.byPriority()
+	orders := [][][]int32{levels}
+	if len(levels) <= strictly && len(levels) < len(g.c.Classes) {
+		orders = append(orders, g.bySize(levels))
+	}
+	for _, order := range orders {
+		q := g.packInOrder(order)
+		if g.Grow(q); q.BetterThan(best) {
+			best = q
+		}
+	}
+	return best
+}
+
+// packInOrder packs one level of classes after the other.
+func (g *Builder) packInOrder(levels [][]int32) *reduced.Packing {
 	q := g.c.NewPacking()
 	clear(q.Remaining)
 	if len(levels) > strictly {
-		q = g.topUpInGroups(q, levels)
-	} else {
-		for _, level := range levels {
-			g.ask(q, level)
-			g.TopUp(q)
+		return g.topUpInGroups(q, levels)
+	}
+	for _, level := range levels {
+		g.ask(q, level)
+		g.TopUp(q)
+	}
+	return q
+}
+
+// bySize makes a level of each class, within its priority the smaller before the larger: by the
+// dimension of which an item takes the largest share of what types have.
+func (g *Builder) bySize(priorities [][]int32) [][]int32 {
+	share := make([]float64, len(g.c.Classes))
+	for i := range share {
+		for d, v := range g.c.Classes[i].Size {
+			share[i] = max(share[i], float64(v)/g.c.Scale[d])
 		}
 	}
-	g.TopUp(p)
-	g.Grow(p)
-	if g.Grow(q); q.BetterThan(p) {
-		return q
+	var levels [][]int32
+	for _, level := range priorities {
+		order := slices.Clone(level)
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(share[a], share[b]) })
+		for i := range order {
+			levels = append(levels, order[i:i+1])
+		}
 	}
-	return p
+	return levels
 }
 
 // byPriority lists the classes of each priority, the highest first.
