@@ -45,7 +45,7 @@ func SolveBy(p *Problem, by Searches) *Solution {
 	g.Pricer.Bound(bd, proven)
 	g.BuildInParallel(best, construct.FirstRule)
 	if best.Left() > 0 {
-		best = g.Ration(best)
+		best = g.Ration(best, p.SmallFirst)
 		if bd = bound.NewBounder(m, best.Placed()); proven {
 			g.Pricer.Bound(bd, true)
 		}

@@ -20,6 +20,8 @@ type Problem struct {
 	// Budget bounds the improvement after the first feasible packing. Zero means
 	// the first feasible packing and its bound, nothing more.
 	Budget time.Duration
+	// SmallFirst packs the smaller items of a priority first where limits leave some out.
+	SmallFirst bool
 	// Unproven leaves out the bound of a first feasible packing, for callers that
 	// have a better one. With a Budget it changes nothing: improving needs a bound.
 	Unproven bool

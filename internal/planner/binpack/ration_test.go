@@ -49,7 +49,7 @@ func ration(p *Problem) (c *reduced.Problem, remaining []int, steps int64) {
 	m := meter.New(0, meter.Clock{})
 	g.Account(m)
 	before := m.Steps
-	best = g.Ration(best)
+	best = g.Ration(best, false)
 	g.Account(m)
 	return c, best.Remaining, m.Steps - before
 }

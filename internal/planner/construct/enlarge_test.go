@@ -3,10 +3,12 @@ package construct
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
 
@@ -46,5 +48,24 @@ func TestEnlargeAllocatesNothingForEachOption(t *testing.T) {
 	}
 	if few, many := allocations(4), allocations(400); many > few+8 {
 		t.Errorf("%g allocations for 4 options, %g for 400", few, many)
+	}
+}
+
+// What a node that grows costs is counted: large neighbourhood search, which lets nodes grow by the
+// thousand, ends by it.
+func TestEnlargeCountsTheOptionsItLooksAt(t *testing.T) {
+	steps := func(sizes int) time.Duration {
+		in := ladder(sizes)
+		s := placement.New(in, nil, placement.Decision{}, []int{0}, false)
+		class := &in.Classes[0]
+		pl := s.NewNode(class.Levels[0].Options.Next(0))
+		s.Buy(pl)
+		s.Put(class, 0, 1, pl)
+		clock := meter.Steps()
+		(enlarger{state: s, work: clock.Work()}).enlarge(class, 0, 20, pl)
+		return clock.Now()
+	}
+	if few, many := steps(4), steps(400); many < 50*few || few <= 0 {
+		t.Errorf("%v of work for 4 options, %v for 400", few, many)
 	}
 }

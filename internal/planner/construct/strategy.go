@@ -16,6 +16,9 @@ type Strategy struct {
 	// ScarcityFirst chooses new nodes by what they take of scarce limits instead of by
 	// their price.
 	ScarcityFirst bool
+	// SmallFirst has the bin packer give room to the small pods of a priority first where limits or
+	// quotas leave pods out, so that more of them have a place.
+	SmallFirst bool
 	// BySize places large pods first, whatever their topology rules.
 	BySize bool
 	// ByUnitCost places pods first for which a node costs most, instead of the large

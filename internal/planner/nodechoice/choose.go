@@ -253,7 +253,7 @@ func (ch *chooser) packing(dims []int) *packing {
 	}
 	k.problem.Dims = len(dims)
 	k.addGroups(ch.rules.groups, len(k.problem.Bins))
-	k.problem.Seed = ch.effort.Policy.Seed
+	k.problem.Seed, k.problem.SmallFirst = ch.effort.Policy.Seed, ch.c.Params().SmallFirst
 	k.problem.Clock = ch.effort.clock()
 	k.problem.Budget, k.problem.Unproven = ch.effort.Policy.Budget*9/10, !ch.exact
 	return k

@@ -119,7 +119,7 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 	}
 	for _, strategy := range q.portfolio.worthTrying(best.Plan, best.Result, most) {
 		// Where something ran out, nodes one by one are worth a little delay.
-		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy == construct.Strategy{Sequential: true})
+		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy.SmallFirst || strategy == construct.Strategy{Sequential: true})
 		if !needed && q.late(ahead, r.longest) {
 			break
 		}

@@ -13,25 +13,21 @@ const strictly = 64
 // mostTrials bounds how often a group of priorities is tried that need not fit whole.
 const mostTrials = 128
 
-// Ration packs again when limits leave items out, and returns the best packing: once the classes of
-// highest priority first, and once of those of one priority the smallest first, since of small items
-// more have room.
-func (g *Builder) Ration(p *reduced.Packing) *reduced.Packing {
-	best := p
-	g.TopUp(best)
-	g.Grow(best)
+// Ration packs again when limits leave items out, the classes of highest priority first and, with
+// smallFirst, of those of one priority the smallest, since of small items more have room. It returns
+// the better of the two packings.
+func (g *Builder) Ration(p *reduced.Packing, smallFirst bool) *reduced.Packing {
 	levels := g.byPriority()
-	orders := [][][]int32{levels}
-	if len(levels) <= strictly && len(levels) < len(g.c.Classes) {
-		orders = append(orders, g.bySize(levels))
+	if smallFirst {
+		levels = g.bySize(levels)
 	}
-	for _, order := range orders {
-		q := g.packInOrder(order)
-		if g.Grow(q); q.BetterThan(best) {
-			best = q
-		}
+	q := g.packInOrder(levels)
+	g.TopUp(p)
+	g.Grow(p)
+	if g.Grow(q); q.BetterThan(p) {
+		return q
 	}
-	return best
+	return p
 }
 
 // packInOrder packs one level of classes after the other.
