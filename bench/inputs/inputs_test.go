@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestEveryKindIsPlanned(t *testing.T) {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			size := 8_000
-			if k.Name == "annotation" || k.Name == "labels" || k.Name == "terms" {
+			if slices.Contains([]string{"annotation", "labels", "resources", "terms"}, k.Name) {
 				size = 120_000 // a document is that long
 			}
 			text, documents := k.Text(size)

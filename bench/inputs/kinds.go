@@ -45,11 +45,24 @@ func ofPods(others string) []Kind {
 		{Name: "impossible", Says: "pods that no machine holds, and 50 others", once: []string{others}, document: func(i int) string {
 			return pod(i, `{"cpu":"9000","memory":"128Mi"}`, fmt.Sprintf(`,"nodeSelector":{"example.com/x":"%d"}`, i))
 		}},
+		{Name: "resources", Says: "pods of 60 resources of their own that no machine has, and 50 others", once: []string{others},
+			document: ownResources},
 		{Name: "annotation", Says: "a pod with one long annotation, many times", document: func(i int) string {
 			return object("v1", "Pod", fmt.Sprintf(`"name":"p%d","namespace":"default","annotations":{"a":"%s"}`, i, strings.Repeat("x", 100_000)),
 				`"spec":`+containers(alike, ""))
 		}},
 	}
+}
+
+// ownResources is a pod with a number that asks for extended resources which no other pod asks for.
+func ownResources(i int) string {
+	var names []string
+	for r := range 60 {
+		names = append(names, fmt.Sprintf(`"e%d.com/r%d":"1"`, i, r))
+	}
+	resources := "{" + strings.Join(names, ",") + "}"
+	return object("v1", "Pod", fmt.Sprintf(`"name":"p%d","namespace":"default"`, i), fmt.Sprintf(
+		`"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":%[1]s,"limits":%[1]s}}]}`, resources))
 }
 
 // terms are alternatives of node affinity.

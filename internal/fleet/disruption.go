@@ -82,10 +82,10 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 		return nil, err
 	}
 	a.placeVirtual()
-	pending := a.pending.classes(a.volumes, a.claims)
+	pending := a.pendingClasses()
 	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed, repairs: opts.Repairs}
 	a.budgets.owe(s.pods, lifecycle.drained(a.nodes.list, &opts))
-	movable := newMovablePods(a.nodes.list, a.volumes, a.claims, a.budgets)
+	movable := a.newMovablePods()
 	w := a.writer(movable.placed(pending))
 	d := &model.DisruptionProblem{
 		Problem:         a.problem(pending, w),

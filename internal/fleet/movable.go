@@ -16,7 +16,8 @@ type movablePods struct {
 	// index. It is filled by the method classes.
 	place map[*Pod]model.ClassPods
 	// stuck are the pods that cannot be planned anywhere else, and why: their volumes or
-	// devices cannot be placed, or they state too much. They are in no group.
+	// devices cannot be placed, they state too much, or they ask for a resource without an axis.
+	// They are in no group.
 	stuck map[*Pod]string
 }
 
@@ -33,37 +34,37 @@ type movableClass struct {
 
 // newMovablePods groups the pods of nodes by the records that they share, their
 // eviction cost and their budgets. Pods must be sorted to the nodes already.
-func newMovablePods(nodes []*stateNode, volumes *volumeResolver, claims *deviceResolver, budgets *podBudgets) *movablePods {
+func (a *assembly) newMovablePods() *movablePods {
 	type key struct {
 		recordKey
 		cost    float64
 		budgets string
 	}
 	pods := 0
-	for _, n := range nodes {
+	for _, n := range a.nodes.list {
 		pods += len(n.pods)
 	}
 	m := &movablePods{place: make(map[*Pod]model.ClassPods, pods), stuck: map[*Pod]string{}}
 	index := map[key]*movableClass{}
-	for _, n := range nodes {
+	for _, n := range a.nodes.list {
 		for _, p := range n.pods {
 			if !n.runsPod(p) || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
 				continue
 			}
-			held, problem := claims.devicesElsewhere(p)
-			if why := cmp.Or(p.Spec.TooMuch, problem); why != "" {
+			held, problem := a.claims.devicesElsewhere(p)
+			if why := cmp.Or(p.Spec.TooMuch, problem, a.extended.refusal(p)); why != "" {
 				m.stuck[p] = why
 				continue
 			}
 			var d disks
 			if len(p.Claims) > 0 {
 				var problem *Rejection
-				if d, problem = volumes.disksElsewhere(p); problem != nil {
+				if d, problem = a.volumes.disksElsewhere(p); problem != nil {
 					m.stuck[p] = problem.Message
 					continue
 				}
 			}
-			counted := budgets.of(p)
+			counted := a.budgets.of(p)
 			k := key{recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key, held.key}, p.EvictionCost, budgetsKey(counted)}
 			c := index[k]
 			if c == nil {

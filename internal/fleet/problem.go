@@ -141,7 +141,7 @@ func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options)
 		a.pending.add(p)
 	}
 	a.vacated = opts.Now
-	pending := a.pending.classes(a.volumes, a.claims)
+	pending := a.pendingClasses()
 	return a.input(a.problem(pending, a.writer(pending))), nil
 }
 
@@ -156,6 +156,7 @@ type assembly struct {
 	claims   *deviceResolver
 	budgets  *podBudgets
 	pending  *pendingPods
+	extended *extendedResources
 	terms    *resolver
 	// living is as in Input.
 	living map[string]int
@@ -188,6 +189,7 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		claims:   newDeviceResolver(s, nodes, catalogs),
 		budgets:  newPodBudgets(s.budgets, opts.Now),
 	}
+	a.extended = a.newExtendedResources()
 	a.pending = &pendingPods{
 		nodes: nodes, daemons: a.daemons, budgets: a.budgets, placements: opts.Placements, keepDisplaced: opts.KeepDisplaced, now: opts.Now,
 	}
@@ -205,29 +207,6 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 func (a *assembly) writer(placed []*podClass) *classWriter {
 	a.terms.listen(placed, a.nodes.list)
 	return &classWriter{terms: a.terms, axes: a.axes(placed)}
-}
-
-// axes keeps the extended resources that decide anything: what pods or daemons ask
-// for and NodePools limit.
-func (a *assembly) axes(placed []*podClass) model.Axes {
-	var names []string
-	for _, c := range placed {
-		for _, e := range c.spec.Requests.Extended {
-			names = append(names, e.Name)
-		}
-		names = append(names, c.devices.axes()...)
-	}
-	for _, requests := range a.daemons.requests {
-		for _, e := range requests.Extended {
-			names = append(names, e.Name)
-		}
-	}
-	for _, p := range a.snapshot.pools {
-		for _, l := range p.Limits {
-			names = append(names, l.Name)
-		}
-	}
-	return model.NewAxes(names...)
 }
 
 // problem states the problem of placing the pending classes.
