@@ -44,7 +44,7 @@ type ExpectedPods struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]podEntry
 	// owners has the sums of pods by their owner; owners without pods are absent.
-	owners map[Owner]Counts
+	owners map[Owner]ownedPods
 	// covered is how many pods of an owner have a place before they exist.
 	covered map[types.UID]int
 	// losses are the owners whose pods are taken away.
@@ -58,6 +58,13 @@ type ExpectedPods struct {
 	lastBound time.Time
 	// settling is set by a bound pod and cleared by TakeSettled.
 	settling bool
+}
+
+// ownedPods are the sums of an owner's living pods, and when the first of them was seen first,
+// also where that one has gone.
+type ownedPods struct {
+	Counts
+	first time.Time
 }
 
 // podEntry is what was last observed of a pod.
@@ -84,7 +91,7 @@ type podEntry struct {
 func NewExpectedPods(clk clock.Clock, idle time.Duration) *ExpectedPods {
 	return &ExpectedPods{
 		clock: clk, losses: newLosses(clk, idle),
-		pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{}, covered: map[types.UID]int{},
+		pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]ownedPods{}, covered: map[types.UID]int{},
 		fresh: map[types.NamespacedName]bool{},
 	}
 }
@@ -132,8 +139,8 @@ func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 	if waited && before.uid == now.uid && podutils.IsScheduled(pod) {
 		r.lastBound, r.settling = r.clock.Now(), true
 	}
+	r.count(now, +1) // first: the owner may have no other pod
 	r.count(before, -1)
-	r.count(now, +1)
 	r.pods[key] = now
 	if before.alive && before.bound && evicted(pod) {
 		r.losses.add(before.owner)
@@ -247,6 +254,9 @@ func (r *ExpectedPods) count(e podEntry, by int) {
 		return
 	}
 	c := r.owners[e.owner]
+	if c.Alive == 0 {
+		c.first = e.since
+	}
 	c.Alive += by
 	if e.waiting {
 		c.Waiting += by
@@ -260,7 +270,7 @@ func (r *ExpectedPods) count(e podEntry, by int) {
 	if e.gated {
 		c.Gated += by
 	}
-	if c == (Counts{}) {
+	if c.Counts == (Counts{}) {
 		delete(r.owners, e.owner)
 		return
 	}
@@ -271,7 +281,7 @@ func (r *ExpectedPods) count(e podEntry, by int) {
 func (r *ExpectedPods) Of(o Owner) Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.owners[o]
+	return r.owners[o].Counts
 }
 
 // judged reports whether the pod's scheduler has said anything about it, be it that it
@@ -292,17 +302,13 @@ func ownerOf(pod *corev1.Pod) Owner {
 	return Owner{Kind: kind, Namespace: pod.Namespace, Name: ref.Name, UID: ref.UID}
 }
 
-// Since reports whether all living pods of an owner have been seen first within the last
-// d. It looks at every pod.
+// Since reports whether an owner has living pods, and its first one has been seen first within
+// the last d.
 func (r *ExpectedPods) Since(o Owner, d time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.pods {
-		if e.alive && e.owner == o && r.clock.Since(e.since) >= d {
-			return false
-		}
-	}
-	return r.owners[o].Alive > 0
+	owned, has := r.owners[o]
+	return has && r.clock.Since(owned.first) < d
 }
 
 // Quiet is for how long the scheduler has found a node for none of the pods that

@@ -107,6 +107,40 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 	}
 }
 
+// An owner is as old as its first pod, whichever pods have gone and come since; without pods it is
+// not known. What is kept for that goes with the last pod.
+func TestOwnerIsAsOldAsItsFirstPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := NewExpectedPods(clock.RealClock{}, time.Second)
+		owner := ownerOf(ofSet("a", nil))
+		step := func(what string, want bool) {
+			t.Helper()
+			if got := pods.Since(owner, existsWithin); got != want {
+				t.Errorf("%s: new is %v", what, got)
+			}
+		}
+		gone := func(name string) { pods.Forget(client.ObjectKeyFromObject(ofSet(name, nil))) }
+		step("no pod", false)
+		pods.Observe(ofSet("a", nil))
+		time.Sleep(existsWithin - 1)
+		pods.Observe(ofSet("a", unschedulable))
+		step("its first pod is new", true)
+		pods.Observe(ofSet("b", nil))
+		time.Sleep(1)
+		step("its first pod is old", false)
+		gone("a")
+		step("its first pod is gone", false)
+		gone("b")
+		step("all are gone", false)
+		pods.Observe(ofSet("c", nil))
+		step("another pod has come", true)
+		gone("c")
+		if len(pods.owners) > 0 {
+			t.Errorf("kept are %v", pods.owners)
+		}
+	})
+}
+
 // What an owner has still to create is not known where its pods differ, or a quota says what cannot be
 // judged: a plan for those that have come so far would be one of many.
 func TestOwnerThatIsNotAnnouncedWaits(t *testing.T) {
