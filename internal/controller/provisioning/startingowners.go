@@ -33,7 +33,7 @@ func patience(queued bool) time.Duration {
 // concurrent use.
 type startingOwners struct {
 	clock clock.Clock
-	pods  *ExpectedPods
+	pods  livingPods
 
 	mu sync.Mutex
 	// starts has the owners without a pod that they want. They are kept beyond startsWithin,
@@ -45,6 +45,11 @@ type startingOwners struct {
 	sets groups[Owner, string]
 	// closed is when a batch was closed last.
 	closed time.Time
+}
+
+// livingPods knows the pods of owners that live, as [ExpectedPods] does.
+type livingPods interface {
+	Of(owner Owner) Counts
 }
 
 // ownerStart is an owner without a pod: since when it was seen so, and whether its controller has
@@ -62,7 +67,7 @@ type ownerShrink struct {
 	queued     bool
 }
 
-func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
+func newStartingOwners(clk clock.Clock, pods livingPods) *startingOwners {
 	return &startingOwners{clock: clk, pods: pods, starts: map[Owner]ownerStart{}, shrinks: map[Owner]ownerShrink{}}
 }
 
@@ -133,14 +138,14 @@ func (s *startingOwners) appeared(owner Owner) time.Time {
 func (s *startingOwners) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, found := s.clock.Now(), false
+	now, found, shown := s.clock.Now(), false, map[string]bool{}
 	for owner, start := range s.starts {
 		if s.pods.Of(owner).Alive > 0 {
 			delete(s.starts, owner)
 			continue
 		}
 		waits := patience(start.queued && start.since.Before(s.closed))
-		found = found || now.Sub(start.since) < waits && !s.shown(owner)
+		found = found || now.Sub(start.since) < waits && !s.shown(owner, shown)
 	}
 	for owner, shrink := range s.shrinks {
 		have := s.pods.Of(owner)
@@ -157,12 +162,17 @@ func (s *startingOwners) any() bool {
 	return found
 }
 
-// shown reports whether owners of the set have pods after which this one's are planned. The
-// caller holds the lock.
-func (s *startingOwners) shown(owner Owner) bool {
+// shown reports whether owners of the set have pods after which this one's are planned. Known are
+// the answers for sets so far, of which one may have thousands of owners. The caller holds the lock.
+func (s *startingOwners) shown(owner Owner, known map[string]bool) bool {
+	set := s.sets.of[owner]
+	if answer, asked := known[set]; asked {
+		return answer
+	}
 	patterns := 0
-	for other := range s.sets.beside(owner) {
+	for other := range s.sets.members[set] {
 		patterns += s.pods.Of(other).Patterns
 	}
-	return patterns > 1
+	known[set] = patterns > 1
+	return known[set]
 }

@@ -168,3 +168,36 @@ func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
 		}
 	})
 }
+
+// countedPods counts how often it is asked.
+type countedPods struct {
+	*ExpectedPods
+	asked int
+}
+
+func (c *countedPods) Of(owner Owner) Counts {
+	c.asked++
+	return c.ExpectedPods.Of(owner)
+}
+
+// A set may have thousands of Jobs, and is looked at many times in a second while a batch is open.
+func TestLargeSetIsLookedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 500
+		pods := &countedPods{ExpectedPods: NewExpectedPods(clock.RealClock{}, time.Second)}
+		starting := newStartingOwners(clock.RealClock{}, pods)
+		for i := range int32(jobs) {
+			job := jobOfSet(i, jobs, 4)
+			starting.observe(job)
+			if i == 0 {
+				for _, pod := range podsOf("Job", job, 0, 2) {
+					pods.Observe(pod.(*corev1.Pod))
+				}
+			}
+		}
+		pods.asked = 0
+		if starting.any() || pods.asked > 2*jobs {
+			t.Errorf("Jobs whose set has shown its pods are waited for, or a look asks %d times for pods", pods.asked)
+		}
+	})
+}
