@@ -22,6 +22,13 @@ func inputCases() map[string]inputCase {
 		"savings of agent pools": {args: "savings -f aks-cluster-with-agent-pools", said: []string{
 			`8 nodes for 28 pods cost \$2,803.20/month`, `: (6\d|7\d)% less`, `disks|not counted: network traffic, data disks`,
 		}},
+		"savings with claims that the input lacks": {args: "savings -f running-pods-without-claims", said: []string{
+			`with nap: 3 nodes`, `: 76% less`, `lacks 2 volume claims of running pods, the first is shop/d-db-0: .* kubectl get pvc,pv`,
+			`2 evictions; 1 pod would find no place and must stay on 1 node of today, which counts here, too \(\$0.260/h\)`,
+		}},
+		"savings in JSON with claims that the input lacks": {args: "savings -o json -f running-pods-without-claims", said: []string{
+			`"savedPercent": 76.1, "evictions": 2, "pending": 1, "keptNodes": 1, "hourlyKeptCost": 0.259699`, `"notes": \[ "partial answer: `,
+		}},
 		"agent pools are not given back": {args: "plan --consolidate -f aks-cluster-with-agent-pools", said: []string{
 			`8 nodes of no NodePool cost \$3.840/h and are not nap's to remove; nap savings says`, `nap savings`,
 		}, unsaid: []string{`\$0\.000/h`}},

@@ -93,7 +93,7 @@ an error, or an object that cannot be read, that the API server would refuse or
 whose pods cannot be counted (the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
-  kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
+  kubectl get nodes,nodepools,pods,pvc,pv -A -o yaml | nap plan -f -
   nap plan --context prod -f next-release.yaml -o json
   nap plan --context prod --consolidate`,
 		Args:    noFiles,

@@ -31,7 +31,9 @@ price with that of the nodes that there are, whatever made them: agent pools,
 the cluster autoscaler, Karpenter. Nothing is touched. Prices are those of the
 same table on both sides, managed disks included. Nodes of mode system stay, and
 so do nodes of sizes without a price; neither is counted on either side. Where
-there is no NodePool, the one that AKS creates by default is assumed.
+there is no NodePool, the one that AKS creates by default is assumed. Claims of
+running pods that the input lacks count as bound in the zone of the node. Nodes
+whose pods find no other place stay, and count on both sides.
 
 The option nap+spot lets pods run on spot machines that look safe there: of a
 ReplicaSet with at least two pods, with a PodDisruptionBudget, and not marked as
@@ -42,7 +44,7 @@ needed.
 
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap savings --context prod
-  kubectl get nodes,nodepools,pods,daemonsets,pdb -A -o yaml | nap savings -f - -o json`,
+  kubectl get nodes,nodepools,pods,daemonsets,pdb,pvc,pv -A -o yaml | nap savings -f - -o json`,
 		Args: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSavings(cmd.Context()) },
 	}
@@ -132,7 +134,7 @@ type savingsReport struct {
 	SpotSafe        int `json:"spotSafe"`
 	BlockedByBudget int `json:"blockedByBudget"`
 	WithoutRequests int `json:"withoutRequests"`
-	// Notes are what the answer lacks for want of rights.
+	// Notes are what the answer lacks for want of rights or input.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -141,15 +143,20 @@ type savingsOption struct {
 	Nodes        int     `json:"nodes"`
 	HourlyCost   float64 `json:"hourlyCost"`
 	SavedPercent float64 `json:"savedPercent"`
-	// Evictions is how many pods would move, Pending how many of them would find no place.
+	// Evictions is how many pods would move, Pending how many others would find no place.
 	Evictions int `json:"evictions"`
 	Pending   int `json:"pending"`
+	// KeptNodes is how many of Nodes are nodes of today, on which pods without a place stay, and
+	// KeptCost the part of HourlyCost for them.
+	KeptNodes int     `json:"keptNodes,omitempty"`
+	KeptCost  float64 `json:"hourlyKeptCost,omitempty"`
 }
 
 // save plans the pods of all nodes again and compares the prices.
 func (c *planCommand) save(ctx context.Context, read *planInput, source *offline.Source) (*savingsReport, error) {
 	out := &savingsReport{Region: source.Region}
 	there := read.objects.List()
+	there = append(there, boundClaims(read, there)...)
 	fleetNow := savings.Now(there, source)
 	out.Stay, out.Nodes = fleetNow.Stay, len(fleetNow.Goes)
 	objects := savings.Unplaced(there, fleetNow.Goes)
@@ -160,31 +167,60 @@ func (c *planCommand) save(ctx context.Context, read *planInput, source *offline
 	if err != nil {
 		return nil, err
 	}
-	out.Pods = made.input.Problem.PodCount()
 	out.Now, out.LowerBound = fleetNow.Price.Dollars(), made.plan.LowerBound.Dollars()
-	out.add(optionNap, made.report)
+	add := func(name string, of *madePlan, plan *planReport) {
+		pods := withoutPlace(of, plan)
+		nodes, price := fleetNow.Held(there, pods)
+		out.add(name, plan, savingsOption{Pending: len(pods), KeptNodes: nodes, KeptCost: price.Dollars()})
+	}
+	add(optionNap, made, made.report)
+	out.Pods = out.Options[0].Evictions + out.Options[0].Pending
 	if len(safe) > 0 {
 		spot, err := c.replan(ctx, read, source, withSpot(objects, safe))
 		if err != nil {
 			return nil, err
 		}
-		out.add(optionSpot, spot.report)
+		add(optionSpot, spot, spot.report)
 	}
 	if c.compare == optionKarpenter {
 		report, err := c.solveWithKarpenter(ctx, made)
 		if err != nil {
 			return nil, err
 		}
-		out.add(optionKarpenter, report)
+		add(optionKarpenter, made, report)
 	}
 	return out, nil
 }
 
-// add adds an option, as a plan reports it.
-func (s *savingsReport) add(name string, plan *planReport) {
-	o := savingsOption{
-		Name: name, Nodes: plan.Summary.NewNodes, HourlyCost: plan.Summary.HourlyCost, Evictions: s.Pods, Pending: plan.Summary.Unschedulable,
+// boundClaims are the claims that running pods of the input must have. A note says that it lacks them.
+func boundClaims(p *planInput, objects []client.Object) []client.Object {
+	made := savings.BoundClaims(objects)
+	if len(made) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("partial answer: the input lacks %s of running pods, the first is %s/%s: "+
+			"each counts as bound to a volume in the zone of the pod's node; give them, too: kubectl get pvc,pv -A -o yaml",
+			plural(len(made)/2, "volume claim"), made[0].GetNamespace(), made[0].GetName()))
 	}
+	return made
+}
+
+// withoutPlace are the pods that a plan has no place for, those included which are not planned
+// for: they run on nodes of today.
+func withoutPlace(made *madePlan, plan *planReport) map[string]bool {
+	out := map[string]bool{}
+	for i := range plan.Unschedulable {
+		out[plan.Unschedulable[i].Pod] = true
+	}
+	for i := range made.input.Rejected {
+		out[made.input.Rejected[i].Pod.String()] = true
+	}
+	return out
+}
+
+// add adds an option, as a plan reports it, with the nodes of today that are kept for pods
+// without a place.
+func (s *savingsReport) add(name string, plan *planReport, o savingsOption) {
+	o.Name, o.Evictions = name, plan.Summary.Scheduled
+	o.Nodes, o.HourlyCost = plan.Summary.NewNodes+o.KeptNodes, plan.Summary.HourlyCost+o.KeptCost
 	if s.Now > 0 {
 		o.SavedPercent = max(0, math.Round(1e4*(1-o.HourlyCost/s.Now))/100)
 	}
@@ -228,7 +264,8 @@ func (s *savingsReport) write(to *command.Streams) error {
 			plural(s.Nodes, "node"), dollars(s.Now), plural(o.Nodes, "node"), dollars(o.HourlyCost), dollars(s.LowerBound))
 		fmt.Fprintf(&out, "what it takes: %s", plural(o.Evictions, "eviction"))
 		if o.Pending > 0 {
-			fmt.Fprintf(&out, "; %s would find no place and must stay on nodes of today", plural(o.Pending, "pod"))
+			fmt.Fprintf(&out, "; %s would find no place and must stay on %s of today, which %s", plural(o.Pending, "pod"),
+				plural(o.KeptNodes, "node"), o.counted())
 		}
 		out.WriteString("\n")
 		if s.BlockedByBudget > 0 {
@@ -265,12 +302,20 @@ func (s *savingsReport) writeOption(out *strings.Builder, o *savingsOption) {
 	fmt.Fprintf(out, "with %s: %s, %s/h, %s/month: %.0f%% less", o.Name, plural(o.Nodes, "node"), dollars(o.HourlyCost),
 		cents(o.HourlyCost*model.HoursPerMonth), o.SavedPercent)
 	if o.Pending > 0 {
-		fmt.Fprintf(out, "; %s without a place", plural(o.Pending, "pod"))
+		fmt.Fprintf(out, "; %s without a place on %s of today, which %s", plural(o.Pending, "pod"), plural(o.KeptNodes, "node"), o.counted())
 	}
 	out.WriteString("\n")
 	if o.Name == optionSpot {
 		fmt.Fprintf(out, "safe on spot machines, as it looks: %d of %s\n", s.SpotSafe, plural(s.Pods, "pod"))
 	}
+}
+
+// counted says that kept nodes are among the nodes and the cost of an option.
+func (o *savingsOption) counted() string {
+	if o.KeptNodes == 1 {
+		return fmt.Sprintf("counts here, too (%s/h)", dollars(o.KeptCost))
+	}
+	return fmt.Sprintf("count here, too (%s/h)", dollars(o.KeptCost))
 }
 
 func have(n int) string {

@@ -31,6 +31,8 @@ type Prices interface {
 type Fleet struct {
 	// Goes are their names.
 	Goes map[string]bool
+	// prices are what they cost, by name.
+	prices map[string]model.Money
 	// Stay is how many others there are: of mode system, or without a price.
 	Stay int
 	// Price is what they cost per hour; Disk and Node are the parts of it for managed
@@ -40,7 +42,7 @@ type Fleet struct {
 
 // Now prices the nodes among a cluster's objects.
 func Now(objects []client.Object, prices Prices) Fleet {
-	out := Fleet{Goes: map[string]bool{}}
+	out := Fleet{Goes: map[string]bool{}, prices: map[string]model.Money{}}
 	for _, o := range objects {
 		node, is := o.(*corev1.Node)
 		if !is {
@@ -51,12 +53,29 @@ func Now(objects []client.Object, prices Prices) Fleet {
 			out.Stay++
 			continue
 		}
-		out.Goes[node.Name] = true
+		out.Goes[node.Name], out.prices[node.Name] = true, offering.Price
 		out.Price += offering.Price
 		out.Disk += offering.DiskPrice
 		out.Node += offering.NodePrice
 	}
 	return out
+}
+
+// Held is how many nodes of the fleet some pods run on, and what these cost per hour. They cannot
+// go while the pods find no other place.
+func (f *Fleet) Held(objects []client.Object, pods map[string]bool) (nodes int, price model.Money) {
+	held := map[string]bool{}
+	for _, o := range objects {
+		pod, is := o.(*corev1.Pod)
+		if !is || !f.Goes[pod.Spec.NodeName] || held[pod.Spec.NodeName] {
+			continue
+		}
+		if ref := (model.PodRef{Namespace: pod.Namespace, Name: pod.Name}); pods[ref.String()] {
+			held[pod.Spec.NodeName] = true
+			price += f.prices[pod.Spec.NodeName]
+		}
+	}
+	return len(held), price
 }
 
 // Unplaced are a cluster's objects without any node, in which the pods of some nodes, by
