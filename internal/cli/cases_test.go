@@ -40,7 +40,7 @@ func inputCases() map[string]inputCase {
 		}},
 		"DaemonSet that states limits alone": {args: "plan -f daemonset-with-limits-only", code: 2, said: []string{`Standard_D4pls_v6 .* 3 of 3.86`}},
 		"limit of four GPUs": {args: "plan -f gpu-spot-limits", code: 2, said: []string{
-			` 4 NC4as_T4_v3 eastus-1 spot gpu-spot`, ` 2 NC4as_T4_v3 eastus-1 on-demand gpu-od`, `TaintNotTolerated`, `fix: Add a toleration for nvidia.com/gpu=present:NoSchedule`,
+			` 4 NC4as_T4_v3 eastus-1 spot gpu-spot`, ` 2 NC4as_T4_v3 eastus-1 on-demand gpu-od`, `TaintNotTolerated`, `fix: Add a toleration for sku=gpu:NoSchedule`,
 		}},
 		"pods that no machine takes": {args: "plan -f impossible-pods", code: 2, said: []string{
 			`huge InsufficientResources: ([^:]*: ){2}has cpu 368.18, needs cpu 5000 fix: .{0,60}largest machine on sale`,

@@ -24,7 +24,8 @@ type planReport struct {
 	Nodes         []reportNode     `json:"nodes"`
 	Existing      []reportExisting `json:"existing"`
 	Unschedulable []reportPending  `json:"unschedulable"`
-	// HeldBack are pods that ResourceQuotas or LimitRanges keep from being created.
+	// HeldBack are pods that ResourceQuotas, LimitRanges or the node selector of their namespace keep
+	// from being created.
 	HeldBack []kube.HeldBack `json:"heldBack,omitempty"`
 	// Moves and Stays are those of nap plan --consolidate; absent with --pending-only and
 	// without nodes of NodePools.

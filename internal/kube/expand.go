@@ -45,9 +45,9 @@ type Expanded struct {
 // workloads become the pods that they lack, objects of any kind with templates of
 // pods included, HorizontalPodAutoscalers and ScaledObjects of KEDA hold their number,
 // volume claim templates become claims, limits become requests where there are none,
-// LimitRanges give what is still unset, RuntimeClasses add their overhead and node
-// selector, priority classes become priorities, namespaces get their name as a label, and
-// NodePools without a status are ready. CapacityBuffers become the virtual pods that they
+// LimitRanges give what is still unset, namespaces and RuntimeClasses add their node
+// selectors, extended resources their tolerations, priority classes become priorities,
+// namespaces get their name as a label, and NodePools without a status are ready. CapacityBuffers become the virtual pods that they
 // ask room for, of lowest priority. Pods that do not exist yet and that a ResourceQuota does
 // not let in are left out. A CronJob has no pods, see [Due]. Input that already
 // holds a workload's pods (kubectl get of a live cluster) is not counted twice; neither
@@ -263,7 +263,7 @@ func (e *expander) add(o client.Object) error {
 		return nil
 	case *appsv1.DaemonSet:
 		d := o.DeepCopy()
-		if err := e.admission.admit(d.Namespace, &d.Spec.Template.Spec); err != nil {
+		if err := e.admission.admitNew(d.Namespace, &d.Spec.Template.Spec); err != nil {
 			return err
 		}
 		e.out.Objects.Add(d)
@@ -281,10 +281,14 @@ func (e *expander) add(o client.Object) error {
 
 // addGiven adds a pod of the input, if it is there, or if quotas let it in.
 func (e *expander) addGiven(pod *corev1.Pod) error {
-	if err := e.admission.admit(pod.Namespace, &pod.Spec); err != nil {
+	admit, there := e.admission.admit, isThere(pod)
+	if !there {
+		admit = e.admission.admitNew
+	}
+	if err := admit(pod.Namespace, &pod.Spec); err != nil {
 		return err
 	}
-	if isThere(pod) || e.within(pod, "Pod", pod, 1) == 1 {
+	if there || e.within(pod, "Pod", pod, 1) == 1 {
 		e.addPod(pod)
 	}
 	return nil
@@ -305,10 +309,11 @@ func (e *expander) noteCronJob(o *batchv1.CronJob) {
 }
 
 // within is how many of n pods of a workload, which are like one and do not exist yet, the
-// LimitRanges and ResourceQuotas of their namespace admit. A note tells of the others.
+// node selector, LimitRanges and ResourceQuotas of their namespace admit. A note tells of the others.
 func (e *expander) within(o client.Object, kind string, pod *corev1.Pod, n int) int {
 	workload := fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName())
-	if why := outOfRange(e.admission.limitsIn(pod.Namespace).bounds, &pod.Spec); why != "" && n > 0 {
+	_, why := e.admission.selectorFor(pod.Namespace, &pod.Spec)
+	if why = cmp.Or(why, outOfRange(e.admission.limitsIn(pod.Namespace).bounds, &pod.Spec)); why != "" && n > 0 {
 		e.note("%s", e.quotas.hold(HeldBack{Workload: workload, Pods: n, Of: n, Message: why}))
 		return 0
 	}

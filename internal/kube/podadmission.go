@@ -17,6 +17,8 @@ type podAdmission struct {
 	runtimes map[string]*nodev1.RuntimeClass
 	// limits are what the LimitRanges of namespaces say, once asked for.
 	limits map[string]*namespaceLimits
+	// selectors are the annotations of namespaces that select nodes, by namespace.
+	selectors map[string]string
 	// unknown are the classes, by kind and name, which pods name and the input lacks.
 	unknown map[string]bool
 }
@@ -24,7 +26,7 @@ type podAdmission struct {
 func newPodAdmission() podAdmission {
 	return podAdmission{
 		priorities: newPriorities(), ranges: map[string]map[string]*corev1.LimitRange{}, runtimes: map[string]*nodev1.RuntimeClass{},
-		limits: map[string]*namespaceLimits{}, unknown: map[string]bool{},
+		limits: map[string]*namespaceLimits{}, selectors: map[string]string{}, unknown: map[string]bool{},
 	}
 }
 
@@ -60,6 +62,10 @@ func (a *podAdmission) survey(o client.Object) {
 		}
 		a.ranges[o.Namespace][o.Name] = o
 		delete(a.limits, o.Namespace)
+	case *corev1.Namespace:
+		if text, set := o.Annotations[namespaceSelector]; set { // applying a file without it removes none
+			a.selectors[o.Name] = text
+		}
 	case *nodev1.RuntimeClass:
 		a.runtimes[o.Name] = o
 	}
@@ -79,10 +85,10 @@ func newPriorities() priorities {
 // admitted is a copy of a template as the API server would store its pods.
 func (a *podAdmission) admitted(namespace string, template *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
 	out := template.DeepCopy()
-	return out, a.admit(namespace, &out.Spec)
+	return out, a.admitNew(namespace, &out.Spec)
 }
 
-// admit fills in what the API server fills in and planning reads. A pod with a node has
+// admit fills in what the API server has filled in and planning reads. A pod with a node has
 // been admitted before.
 func (a *podAdmission) admit(namespace string, s *corev1.PodSpec) error {
 	requestLimits(s)

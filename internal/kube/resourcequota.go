@@ -31,7 +31,8 @@ type Quotas struct {
 	held      []HeldBack
 }
 
-// HeldBack are pods of a workload that ResourceQuotas or LimitRanges keep from being created.
+// HeldBack are pods of a workload that ResourceQuotas, LimitRanges or the node selector of their
+// namespace keep from being created.
 type HeldBack struct {
 	// Workload is the kind, the namespace and the name.
 	Workload string `json:"workload"`
@@ -39,7 +40,7 @@ type HeldBack struct {
 	Pods int `json:"pods"`
 	Of   int `json:"of"`
 	// Quota is the namespace and the name of the one that leaves room for the fewest; empty where
-	// a LimitRange refuses them.
+	// a LimitRange or the namespace refuses them.
 	Quota string `json:"quota,omitempty"`
 	// Message says why, and what would admit them all.
 	Message string `json:"message"`
