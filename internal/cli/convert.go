@@ -368,7 +368,8 @@ func sizeOf(catalog *fleet.Catalog, name string) (convert.Size, bool) {
 	const milli = 1000
 	return convert.Size{
 		Family: t.Labels[instancetype.LabelSKUFamily], Arch: t.Labels["kubernetes.io/arch"], VCPUs: t.Capacity.Get(model.CPU) / milli,
-		GPU: t.Labels[instancetype.LabelSKUGPUName],
+		GPU:         t.Labels[instancetype.LabelSKUGPUName],
+		NamelessGPU: t.Labels[instancetype.LabelSKUGPUManufacturer] != "" && t.Labels[instancetype.LabelSKUGPUName] == "",
 	}, true
 }
 

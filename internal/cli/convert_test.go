@@ -177,6 +177,17 @@ func TestConvertReadsAgentPoolsInEveryForm(t *testing.T) {
 	}
 }
 
+// No label tells which GPU a size has whose name does not: its family would let other GPUs in.
+func TestConvertNamesSizesOfGPUsWithoutName(t *testing.T) {
+	out, errs, code := runWith(t, `[{"name":"gpu","vmSize":"Standard_NC6s_v3","count":1,"mode":"User"},
+{"name":"t4","vmSize":"Standard_NC4as_T4_v3","count":1,"mode":"User"}]`, "--from-agent-pools", "--region", "westeurope")
+	said := strings.Join(strings.Fields(errs), " ")
+	if code != 0 || strings.Count(out, "- Standard_NC6s_v3") != 1 || strings.Contains(out, "sku-family") ||
+		!strings.Contains(said, "Standard_NC6s_v3: no label tells the name of its GPU") || strings.Count(said, "no label tells") != 1 {
+		t.Errorf("exit code %d, output:\n%s%s", code, out, errs)
+	}
+}
+
 func TestConvertClassAndWhatIsNotConverted(t *testing.T) {
 	out, errs, code := nap.Run(t, "convert", "-f", "testdata/convert/v1alpha2-class.yaml")
 	if code != 0 || !strings.Contains(out, "apiVersion: karpenter.azure.com/v1beta1") || strings.Contains(out, "resourceVersion") ||

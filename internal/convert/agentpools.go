@@ -82,8 +82,10 @@ type Size struct {
 	// Family is the letter of the family, Arch amd64 or arm64, VCPUs how many it has.
 	Family, Arch string
 	VCPUs        int64
-	// GPU is the name of its GPU, empty where it has none.
+	// GPU is the name of its GPU, empty where it has none, or one without a name.
 	GPU string
+	// NamelessGPU says that it has a GPU which the label of its name does not tell.
+	NamelessGPU bool
 }
 
 // AgentPools makes a NodePool and an AKSNodeClass of every agent pool that runs workloads:
@@ -193,6 +195,7 @@ func in(key string, values ...string) map[string]any {
 type sizesOf struct {
 	names, families, gpus, archs, unknown []string
 	vcpus, most                           int64
+	nameless                              []string
 }
 
 func (s *sizesOf) add(m Machines, size func(string) (Size, bool)) {
@@ -211,13 +214,16 @@ func (s *sizesOf) add(m Machines, size func(string) (Size, bool)) {
 		once(&s.families, is.Family)
 	}
 	once(&s.gpus, is.GPU)
+	if is.NamelessGPU {
+		once(&s.nameless, m.Size)
+	}
 	s.vcpus += m.Most * is.VCPUs
 	s.most += m.Most
 }
 
 // sizes are the requirements and limits that machines of some sizes become: their
-// families or GPUs, or the sizes themselves where not all of them are known or they have
-// nothing in common.
+// families or GPUs, or the sizes themselves where not all of them are known, they have
+// nothing in common, or no label tells their GPU.
 func (c *converter) sizes(machines []Machines, size func(string) (Size, bool)) (archs, sizes []any, limits map[string]any) {
 	const bySize = "node.kubernetes.io/instance-type"
 	var all sizesOf
@@ -236,6 +242,10 @@ func (c *converter) sizes(machines []Machines, size func(string) (Size, bool)) (
 	default:
 		archs, limits = []any{in("kubernetes.io/arch", all.archs...)}, map[string]any{"cpu": strconv.FormatInt(all.vcpus, 10)}
 		switch {
+		case len(all.nameless) > 0:
+			c.note("%s: no label tells the name of its GPU: the NodePool buys that size in place of its family, which has other GPUs, too",
+				strings.Join(all.nameless, ", "))
+			sizes = []any{in(bySize, all.names...)}
 		case len(all.gpus) == 0:
 			sizes = []any{in(groupAzure+"/sku-family", all.families...)}
 		case len(all.families) == 0:
