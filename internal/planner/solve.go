@@ -15,6 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/offers"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // Solve plans the problem. It always returns a plan: pods that cannot be placed are in
@@ -141,6 +142,7 @@ func explainLeft(s *placement.State, plan *model.Plan) {
 	if len(plan.Unschedulable) == 0 {
 		return
 	}
+	waits := waitsFor(s, plan)
 	half := func(s *placement.State, from int) {
 		single := placement.NewSinglePods(s)
 		short := func(class, option int, load []int64) *explain.Scant {
@@ -149,7 +151,9 @@ func explainLeft(s *placement.State, plan *model.Plan) {
 			}
 			return nil
 		}
-		e := &explain.Explainer{Space: s.Instance.Space, Counts: s.Domains.Counts, Ledger: s.Ledger, Scant: short, Shut: s.Decision.Shut}
+		e := &explain.Explainer{
+			Space: s.Instance.Space, Counts: s.Domains.Counts, Ledger: s.Ledger, Scant: short, Waits: waits, Shut: s.Decision.Shut,
+		}
 		for i := from; i < len(plan.Unschedulable); i += 2 {
 			u := &plan.Unschedulable[i]
 			c := &s.Instance.Classes[u.Class]
@@ -165,4 +169,24 @@ func explainLeft(s *placement.State, plan *model.Plan) {
 	}
 	other := s.Detach()
 	concurrent.Both(func() { half(s, 0) }, func() { half(other, 1) })
+}
+
+// waitsFor tells of the rules of a class whether pods of another one that it must be near have no
+// place in the plan.
+func waitsFor(s *placement.State, plan *model.Plan) func(*topology.Rules) bool {
+	left := map[int][]int{} // the classes that have pods left, by the counters that count these
+	for i := range plan.Unschedulable {
+		class := plan.Unschedulable[i].Class
+		if s.Instance.Classes[class].Invalid != "" {
+			continue
+		}
+		for _, counter := range s.Instance.Topology.Adds(class) {
+			left[int(counter)] = append(left[int(counter)], class)
+		}
+	}
+	return func(rules *topology.Rules) bool {
+		return slices.ContainsFunc(rules.Affinity, func(a topology.Affinity) bool {
+			return slices.ContainsFunc(left[a.Counter], func(class int) bool { return class != rules.Class })
+		})
+	}
 }

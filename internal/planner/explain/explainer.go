@@ -19,6 +19,8 @@ type Explainer struct {
 	// of the class, which is this load, keeps too few values for its pool's
 	// minValues, or nil.
 	Scant func(class, option int, load []int64) *Scant
+	// Waits reports whether pods that a class must be near have no place either.
+	Waits func(*topology.Rules) bool
 	// Shut are options that were not bought because the spread of other pods,
 	// which cannot use them, would then exceed its maxSkew; nil means none.
 	Shut bitset.Set
@@ -49,7 +51,7 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 	checks := e.Space.Checks(pod, e.Ledger)
 	checks = append(checks, e.late(u.Class, pod, rules, checks)...)
 	u.Pools = append(e.verdicts(checks), e.unusable(c)...)
-	u.Nearest = e.nearest(pod, checks)
+	u.Nearest = e.nearest(pod, rules, checks)
 	switch {
 	case len(e.Space.Problem.Pools) == 0:
 		u.Reason = model.ReasonNoPool
@@ -98,7 +100,7 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 	}
 	asked, within := bitset.New(len(e.Space.Options)), e.reachable(pod)
 	for {
-		ask := fewestChanges(within, checks)
+		ask := leastChanged(within, checks)
 		ask.AndNot(asked)
 		if !ask.Any() {
 			return checks[len(early):]
@@ -300,8 +302,9 @@ func addCount(v *model.PoolVerdict, reason model.Reason, n int) {
 const mostChanges = 4
 
 // fewestChanges returns those of the options within a set that take the fewest changes to hold the
-// pod, of more than mostChanges all. The caller owns the set.
-func fewestChanges(within bitset.Set, checks []feasible.Check) bitset.Set {
+// pod, where up to least are all the same, and of more than mostChanges all. The caller owns the
+// set.
+func fewestChanges(within bitset.Set, checks []feasible.Check, least int) bitset.Set {
 	// more[k] are the options that take more than k changes.
 	var more [mostChanges + 1]bitset.Set
 	for k := range more {
@@ -321,7 +324,7 @@ func fewestChanges(within bitset.Set, checks []feasible.Check) bitset.Set {
 			}
 		}
 	}
-	for k := 1; k <= mostChanges; k++ {
+	for k := least; k <= mostChanges; k++ {
 		few := within.Clone()
 		few.AndNot(more[k])
 		if few.Any() {

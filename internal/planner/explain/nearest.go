@@ -7,55 +7,91 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/bitset"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
-// nearest finds the option for which the least must change: the fewest labels, tolerations,
-// resources and limits, of those one that the pod may use and that has only run out, of those the
+// nearest finds the option for which the least must change: the fewest labels, tolerations and
+// resources, of those the fewest limits and the like that have only run out, of those the
 // one that misses by least, of those the cheapest. Where some are in the places of the pod's
-// volumes, it is one of these. It says what that has and what the pod wants,
-// and is nil if there is no option that fails a check.
-func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.NearestMiss {
+// volumes, it is one of these. It says what that has and what the pod wants, of several misses
+// the first that lasts, and is nil if there is no option that fails a check.
+func (e *Explainer) nearest(pod *feasible.Pod, rules *topology.Rules, checks []feasible.Check) *model.NearestMiss {
 	s := e.Space
-	best := e.least(usable(fewestChanges(e.reachable(pod), checks), checks), pod)
+	best := e.least(leastChanged(e.reachable(pod), checks), pod)
 	if best < 0 {
 		return nil
 	}
-	i := slices.IndexFunc(checks, func(c feasible.Check) bool { return c.Pass != nil && !c.Pass.Has(best) })
-	if i < 0 {
+	failed := e.failed(best, rules, checks)
+	if len(failed) == 0 {
 		return nil
 	}
+	first := failed[0]
 	t, o := s.Offering(best)
-	miss := checks[i].Figures(best)
+	miss := first.Figures(best)
 	if miss.Fix == "" {
-		miss.Fix = e.fix(checks[i].Reason)
+		miss.Fix = e.fix(first.Reason)
 	}
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
-		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Quota: miss.Quota, Fails: e.fails(best, checks),
+		Reason: first.Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Quota: miss.Quota, Fails: e.fails(best, failed),
 	}
 }
 
-// usable are those options of a set that have only run out: a limit or a quota is full, or the
-// cloud has none at the moment. Where there are none it is the set itself. What a pod asks for is
-// meant, more so than a limit.
-func usable(set bitset.Set, checks []feasible.Check) bitset.Set {
-	out := set.Clone()
+// passing reports whether what a reason says passes by itself or with a setting of an
+// administrator: a limit, a quota or a reservation is full, or the cloud has none at the moment.
+// What a pod asks for is meant, more so than a limit.
+func passing(reason model.Reason) bool {
+	return reason == model.ReasonUnavailable || feasible.RunsOut(reason)
+}
+
+// follows reports whether an option may fail a check only because something has run out: with
+// more of that there were more values of a label, or the pods that it must be near had a place.
+func (e *Explainer) follows(reason model.Reason, rules *topology.Rules) bool {
+	return reason == model.ReasonMinValues || reason == model.ReasonAffinity && e.Waits(rules)
+}
+
+// leastChanged are the options within a set for which the least must change: the fewest changes
+// beside what has only run out, of those the fewest of all.
+func leastChanged(within bitset.Set, checks []feasible.Check) bitset.Set {
+	lasting := make([]feasible.Check, 0, len(checks))
 	for _, c := range checks {
-		if c.Pass != nil && c.Reason != model.ReasonUnavailable && !feasible.RunsOut(c.Reason) {
-			out.And(c.Pass)
+		if !passing(c.Reason) {
+			lasting = append(lasting, c)
 		}
 	}
-	if out.Any() {
-		return out
-	}
-	return set
+	return fewestChanges(fewestChanges(within, lasting, 0), checks, 1)
 }
 
-// fails are the reasons of all checks that an option fails, in their order.
-func (e *Explainer) fails(option int, checks []feasible.Check) []model.Reason {
-	var out []model.Reason
+// failed are the checks that an option fails: those that last come first, because nothing that
+// is done about the others helps before, and those that may follow from the others last.
+func (e *Explainer) failed(option int, rules *topology.Rules, checks []feasible.Check) []feasible.Check {
+	var all, lasting, following, out []feasible.Check
 	for _, c := range checks {
-		if c.Pass != nil && !c.Pass.Has(option) && !slices.Contains(out, c.Reason) {
+		if c.Pass == nil || c.Pass.Has(option) {
+			continue
+		}
+		all = append(all, c)
+		switch {
+		case passing(c.Reason):
+			out = append(out, c)
+		case e.follows(c.Reason, rules):
+			following = append(following, c)
+		default:
+			lasting = append(lasting, c)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return slices.Concat(lasting, out, following)
+}
+
+// fails are the reasons of the checks that an option fails, in their order, and that of the line
+// which leaves no room for it.
+func (e *Explainer) fails(option int, failed []feasible.Check) []model.Reason {
+	var out []model.Reason
+	for _, c := range failed {
+		if !slices.Contains(out, c.Reason) {
 			out = append(out, c.Reason)
 		}
 	}

@@ -43,8 +43,14 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	}
 	say := func(format string, args ...any) { out.Details = append(out.Details, fmt.Sprintf(format, args...)) }
 	say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
-	if others := len(u.Pods) - 1; others > 0 {
-		say("%s of the same kind stay pending with it", plural(others, "other pod"))
+	if more := furtherMisses(u.Nearest); more != "" {
+		say("the nearest miss has more in its way: %s", more)
+	}
+	switch others := len(u.Pods) - 1; {
+	case others == 1:
+		say("1 other pod of the same kind stays pending with it")
+	case others > 1:
+		say("%d other pods of the same kind stay pending with it", others)
 	}
 	for _, i := range u.LeftOut {
 		say("NodePool %s would take it and buys nothing: %s", p.LeftOut[i].Pool, p.LeftOut[i].Message)
@@ -61,6 +67,21 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 		say("NodePool %s: of %s, removed by %s", p.Pools[v.Pool].Name, plural(v.Offerings, "offering"), strings.Join(removed, ", "))
 	}
 	return out
+}
+
+// furtherMisses are the reasons that the nearest miss has beside the one that is told. A machine
+// that is too small is so with its DaemonSets, too, which says nothing more.
+func furtherMisses(n *model.NearestMiss) string {
+	if n == nil {
+		return ""
+	}
+	var out []string
+	for _, r := range n.Fails {
+		if r != n.Reason && (r != model.ReasonDaemonOverhead || n.Reason != model.ReasonResources) {
+			out = append(out, string(r))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // Refused puts into words why a pod is not planned at all. An empty message stands for

@@ -42,7 +42,7 @@ func TestDescribeHasReasonAndRemedy(t *testing.T) {
 		Fix:     "Lower the request, or allow larger instance types.",
 		Details: []string{
 			"it asks for cpu 8, memory 4Gi, pods 1",
-			"1 other pod of the same kind stay pending with it",
+			"1 other pod of the same kind stays pending with it",
 			"NodePool pool0: of 12 offerings, removed by 8 TaintNotTolerated, 4 InsufficientResources",
 		},
 	}
