@@ -159,7 +159,7 @@ func (s *story) write(streams *command.Streams, form string, verbose bool) error
 		lines, hidden = flatten(blocks, math.MaxInt)
 	}
 	k := inkFor(w)
-	for i := range min(len(blocks[0]), len(lines)) {
+	for i := range min(len(blocks[0].lines), len(lines)) {
 		lines[i] = k.bold(lines[i])
 	}
 	if hidden > 0 {
@@ -169,21 +169,29 @@ func (s *story) write(streams *command.Streams, form string, verbose bool) error
 	return err
 }
 
-// blocks are the parts of the explanation in the order of their weight, each as lines that fit
-// the screen. A part is shown whole or not at all.
-func (s *story) blocks() [][]string {
-	blocks := [][]string{wrapIndented(s.Verdict)}
-	say := func(text string) { blocks = append(blocks, wrapIndented(text)) }
+// block is a part of an explanation, as lines that fit the screen. It is shown whole, or where
+// there is no room for that, its first lines, or not at all.
+type block struct {
+	lines []string
+	// head are so many lines that say something without the others; zero for none.
+	head int
+}
+
+// blocks are the parts of the explanation in the order of their weight.
+func (s *story) blocks() []block {
+	blocks := []block{{lines: wrapIndented(s.Verdict)}}
+	say := func(text string) { blocks = append(blocks, block{lines: wrapIndented(text)}) }
 	if s.words.Nearest != "" {
 		say("nearest miss: " + s.words.Nearest)
 	}
 	advice, notCause := wrapIndented("fix: "+s.Fix), "not the cause: "+s.words.NotCause
 	long := len(advice) > 2 && len(s.Remedies) > 0 // then the command says it better
 	if s.Fix != "" && !long {
-		blocks = append(blocks, advice)
+		blocks = append(blocks, block{lines: advice})
 	}
 	for i := range s.Remedies {
-		blocks = append(blocks, s.Remedies[i].lines(i+1))
+		change, command := s.Remedies[i].lines(i + 1)
+		blocks = append(blocks, block{append(change, command...), len(change)})
 		if i > 0 {
 			continue
 		}
@@ -191,7 +199,7 @@ func (s *story) blocks() [][]string {
 			say(notCause)
 		}
 		if long {
-			blocks = append(blocks, advice)
+			blocks = append(blocks, block{lines: advice})
 		}
 	}
 	if len(s.Remedies) == 0 {
@@ -200,7 +208,7 @@ func (s *story) blocks() [][]string {
 			for _, line := range breakCommand(text) {
 				lines = append(lines, commandIndent+line)
 			}
-			blocks = append(blocks, lines)
+			blocks = append(blocks, block{lines: lines})
 		}
 		if s.words.NotCause != "" {
 			say(notCause)
@@ -214,23 +222,27 @@ func (s *story) blocks() [][]string {
 
 // flatten puts as many blocks as fit into some lines one below the other, and says how many
 // lines did not fit. A last line is kept free where some do not.
-func flatten(blocks [][]string, most int) (lines []string, hidden int) {
+func flatten(blocks []block, most int) (lines []string, hidden int) {
 	total := 0
 	for _, b := range blocks {
-		total += len(b)
+		total += len(b.lines)
 	}
 	if total > most {
 		most--
 	}
 	for i, b := range blocks {
-		if len(lines)+len(b) > most {
-			if i == 0 {
-				lines, b = b[:most], b[most:]
-			}
-			hidden += len(b)
-			continue
+		room := most - len(lines)
+		shown := len(b.lines)
+		switch {
+		case shown <= room:
+		case i == 0:
+			shown = room
+		case b.head <= room:
+			shown = b.head
+		default:
+			shown = 0
 		}
-		lines = append(lines, b...)
+		lines, hidden = append(lines, b.lines[:shown]...), hidden+len(b.lines)-shown
 	}
 	return lines, hidden
 }

@@ -37,17 +37,16 @@ type remedy struct {
 	price model.Money
 }
 
-// lines are the remedy as the n-th of a list.
-func (r *remedy) lines(n int) []string {
+// lines are the remedy as the n-th of a list: what it changes, and its command.
+func (r *remedy) lines(n int) (change, command []string) {
 	text := fmt.Sprintf("  %d. %s", n, r.Change)
 	if r.HourlyCost > 0 {
 		text += fmt.Sprintf(": %s/h", dollars(r.HourlyCost))
 	}
-	lines := wrapIndented(text)
 	for _, line := range breakCommand(r.Command) {
-		lines = append(lines, commandIndent+line)
+		command = append(command, commandIndent+line)
 	}
-	return lines
+	return wrapIndented(text), command
 }
 
 // commandIndent stands before the lines of a command.
