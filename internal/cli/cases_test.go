@@ -151,7 +151,7 @@ func inputCases() map[string]inputCase {
 			`it has drifted since 2026-11-22T11:00:00Z: NodeClassDrift, its AKSNodeClass has changed`,
 		}},
 		"limit that two pods wait for": {args: "explain workload shop/web -f two-pods-beyond-limit", code: 2, said: []string{
-			`raise the limit of NodePool general for all 2 pods like this one`, `\{"limits":\{ ?"cpu":"6","memory":"22733Mi"\}\}`,
+			`raise the limit of NodePool general, for all 2 pods that wait for it`, `\{"limits":\{ ?"cpu":"6","memory":"22733Mi"\}\}`,
 		}},
 		"a shop": {args: "plan -f shop", code: 2, said: []string{
 			`planned with 6 pods as HorizontalPodAutoscaler web wants`, `planning with those that AKS creates`, `4 pods are planned only when it is due`,

@@ -32,7 +32,8 @@ func (a *adviser) lookCommand(reason model.Reason, nearest *model.NearestMiss) s
 		return fmt.Sprintf("nap explain pod %s -v", a.ref)
 	case model.ReasonNodeLeaving:
 		return ""
-	case model.ReasonPoolPaused, model.ReasonTaint, model.ReasonPoolRequirement, model.ReasonMinValues, model.ReasonMaxPods:
+	case model.ReasonPoolPaused, model.ReasonTaint, model.ReasonPoolRequirement, model.ReasonMinValues, model.ReasonMaxPods,
+		model.ReasonLimit, model.ReasonNodeLimit, model.ReasonCostLimit:
 		return a.lookAtPool(reason, nearest)
 	default:
 		return a.lookAtOwner()
@@ -64,26 +65,6 @@ func (a *adviser) lookAtOwner() string {
 		return fmt.Sprintf("kubectl get %s %s -n %s -o yaml", kind, name, namespace)
 	}
 	return fmt.Sprintf("kubectl edit %s %s -n %s", kind, name, namespace)
-}
-
-// nodeLimitCommand raises the limit of nodes of a NodePool so far that one more, or all of more, have room beside
-// those that are planned.
-func (m *madePlan) nodeLimitCommand(nearest *model.NearestMiss, more *furtherMachines) string {
-	pools := m.input.Problem.Pools
-	at := slices.IndexFunc(pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
-	if at < 0 {
-		return ""
-	}
-	nodes := pools[at].Nodes + 1
-	if more != nil {
-		nodes = pools[at].Nodes + more.count
-	}
-	for i := range m.plan.NewNodes {
-		if m.plan.NewNodes[i].Pool == at {
-			nodes++
-		}
-	}
-	return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{"nodes":"%d"}}}'`, nearest.Pool, nodes)
 }
 
 // keptCommand is a command that lets a kept node go, or shows what keeps it; empty where

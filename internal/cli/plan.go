@@ -296,6 +296,8 @@ type madePlan struct {
 	moves *movesReport
 	// decided are the pods on which the live cluster's controller has decided.
 	decided []decided
+	// raises are how far limits must be raised, as far as that was asked.
+	raises map[poolLimit]*raisedLimit
 	// notReplayed is how many moves the answer has that is repeated without them.
 	notReplayed int
 }

@@ -42,9 +42,9 @@ func pendingCommands() map[model.Reason]string {
 		model.ReasonUnavailable:       "nap retry Standard_D4s_v5",
 		model.ReasonQuota:             `az vm list-usage --location eastus --query "[?name.value=='standardDSv5Family']"`,
 		model.ReasonReservation:       "nap get offers --filter capacity=reserved -f FILE",
-		model.ReasonLimit:             `kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"6"}}}'`,
+		model.ReasonLimit:             `kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"8"}}}'`,
 		model.ReasonNodeLimit:         `kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"nodes":"2"}}}'`,
-		model.ReasonCostLimit:         "kubectl annotate nodepool general karpenter.azure.com/max-hourly-cost=0.35 --overwrite",
+		model.ReasonCostLimit:         "kubectl annotate nodepool general karpenter.azure.com/max-hourly-cost=0.44 --overwrite",
 		model.ReasonMinValues:         pool,
 		model.ReasonSpread:            together,
 		model.ReasonAffinity:          together,
@@ -99,6 +99,11 @@ func keptCommands() map[model.Reason]string {
 func TestEveryReasonIsExplainedWithWhatHelps(t *testing.T) {
 	pending, kept := pendingCommands(), keptCommands()
 	plan, moves := plannedForReasons(t), movedForReasons(t)
+	full := map[model.Reason]*madePlan{
+		model.ReasonLimit:     plannedFor(t, `limits: {cpu: 4}`, ``),
+		model.ReasonNodeLimit: plannedFor(t, `limits: {nodes: 1}`, ``),
+		model.ReasonCostLimit: plannedFor(t, `limits: {}`, `karpenter.azure.com/max-hourly-cost: "0.3"`),
+	}
 	for _, info := range model.Reasons() {
 		want, ofPods := pending[info.Reason]
 		wantKept, ofNodes := kept[info.Reason]
@@ -110,7 +115,11 @@ func TestEveryReasonIsExplainedWithWhatHelps(t *testing.T) {
 			var out string
 			var commands []string
 			if ofPods {
-				out, commands = explainedPending(t, plan, info)
+				made := plan
+				if full[info.Reason] != nil {
+					made = full[info.Reason]
+				}
+				out, commands = explainedPending(t, made, info)
 			} else {
 				want = wantKept
 				out, commands = explainedKept(t, moves, info)
@@ -160,13 +169,21 @@ func explained(t *testing.T, s *story) (string, []string) {
 // limits of NodePool general allow.
 func plannedForReasons(t *testing.T) *madePlan {
 	t.Helper()
-	const pool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: general, annotations: {karpenter.azure.com/max-hourly-cost: "0.2"}}, ` +
-		`spec: {limits: {cpu: 4, nodes: 1}, template: {spec: {nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}, ` +
+	return plannedFor(t, `limits: {cpu: 4, nodes: 1}`, `karpenter.azure.com/max-hourly-cost: "0.3"`)
+}
+
+// plannedFor is a plan for the two pods of Deployment shop/web with a specification and
+// annotations of NodePool general. A machine of it holds one of them.
+func plannedFor(t *testing.T, spec, annotations string) *madePlan {
+	t.Helper()
+	const pool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: general, annotations: {%s}}, ` +
+		`spec: {%s, template: {spec: {nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}, ` +
 		`requirements: [{key: karpenter.azure.com/sku-name, operator: In, values: [Standard_D2s_v5, Standard_D4s_v5]}, ` +
 		`{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}`
-	const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {selector: {matchLabels: {a: b}}, ` +
-		`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}}}`
-	c := &planCommand{streams: command.Streams{In: strings.NewReader(pool + "\n---\n" + web)}, now: time.Now, engine: engineNap}
+	const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, ` +
+		`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}}}`
+	input := fmt.Sprintf(pool, annotations, spec) + "\n---\n" + web
+	c := &planCommand{streams: command.Streams{In: strings.NewReader(input)}, now: time.Now, engine: engineNap}
 	c.input.files, c.input.region = []string{"-"}, "eastus"
 	made, err := c.make(t.Context())
 	if err != nil {
@@ -369,7 +386,7 @@ func understandsKubectl(t *testing.T, args []string) {
 func TestQuotaCommandNamesTheQuotaThatIsShort(t *testing.T) {
 	made := plannedForReasons(t)
 	for quota, want := range map[string]string{"": "standardDSv5Family", "cores": "cores"} {
-		got := made.pendingCommand(model.ReasonQuota, &model.NearestMiss{InstanceType: "Standard_D4s_v5", Quota: quota}, nil)
+		got := made.pendingCommand(model.ReasonQuota, &model.NearestMiss{InstanceType: "Standard_D4s_v5", Quota: quota})
 		if !strings.Contains(got, "[?name.value=='"+want+"']") {
 			t.Errorf("quota %q: %s", quota, got)
 		}

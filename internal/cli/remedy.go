@@ -126,9 +126,11 @@ func (m *madePlan) adviserOf(ref model.PodRef, class *model.PodClass) *adviser {
 func (a *adviser) advise(reason model.Reason, nearest *model.NearestMiss) []remedy {
 	m := a.made
 	var out []remedy
-	more := a.beyondLimit(reason, nearest)
-	if command := m.pendingCommand(reason, nearest, more); command != "" {
-		out = append(out, remedy{Change: a.supplyChange(reason, nearest, more), Command: command})
+	if raised := a.raise(reason, nearest); raised != nil {
+		out = append(out, remedy{Change: raised.change(nearest.Pool), Command: raised.command})
+	}
+	if command := m.pendingCommand(reason, nearest); command != "" {
+		out = append(out, remedy{Change: supplyChange(reason, nearest), Command: command})
 	}
 	for pool := range m.input.Problem.Pools {
 		out = append(out, a.widen(pool)...)
@@ -141,22 +143,11 @@ func (a *adviser) advise(reason model.Reason, nearest *model.NearestMiss) []reme
 }
 
 // supplyChange says what the command of [madePlan.pendingCommand] does.
-func (a *adviser) supplyChange(reason model.Reason, nearest *model.NearestMiss, more *furtherMachines) string {
-	switch reason {
-	case model.ReasonQuota:
+func supplyChange(reason model.Reason, nearest *model.NearestMiss) string {
+	if reason == model.ReasonQuota {
 		return "see which quota is short, and ask for more"
-	case model.ReasonLimit, model.ReasonNodeLimit, model.ReasonCostLimit:
-		change := "raise the limit of NodePool " + nearest.Pool
-		switch {
-		case len(a.waiting) < 2:
-			return change
-		case more == nil:
-			return change + " for one machine more; " + plural(len(a.waiting), "pod") + " like this one wait"
-		}
-		return change + " for all " + plural(len(a.waiting), "pod") + " like this one"
-	default:
-		return "ask Azure again for " + nearest.InstanceType
 	}
+	return "ask Azure again for " + nearest.InstanceType
 }
 
 // try plans one pod of the class with a change, on what the plan leaves, and returns the cost
