@@ -334,6 +334,9 @@ func (t *toldNode) describe() {
 	}
 	for _, h := range tenancy.DoNotDisruptPods {
 		line := fmt.Sprintf("pod %s must not be disrupted", h.Pod)
+		if h.Why != "" {
+			line = fmt.Sprintf("pod %s would find no other place", h.Pod)
+		}
 		if !h.Until.IsZero() {
 			line += " until " + h.Until.UTC().Format(time.RFC3339)
 		}

@@ -290,7 +290,8 @@ func (r Rules) doNotDisruptPod(n int, pod *model.DoNotDisruptPod) *model.KeptNod
 	name := r.p.NodeName(n)
 	why := compiled.Keep(n, model.ReasonPodHeld, "Pod %s on %s must not be disrupted (karpenter.sh/do-not-disrupt).", pod.Pod, name)
 	switch {
-	case pod.Why != "":
+	case pod.Why != "": // there is no annotation to remove
+		why.Reason = model.ReasonNoPlace
 		why.Message = fmt.Sprintf("Pod %s on %s would find no other place: %s.", pod.Pod, name, pod.Why)
 	case !pod.Until.IsZero():
 		why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).",
