@@ -153,6 +153,9 @@ func inputCases() map[string]inputCase {
 		"node whose pod has lost its volume claim": {args: "explain node n1 --region eastus -f nodes-in-odd-states", said: []string{
 			`pod default/cache-0 would find no other place`, `NoPlaceForPods`, `volume claim "data-cache-0" does not exist`,
 		}, unsaid: []string{`do-not-disrupt`, `PodDoNotDisrupt`}},
+		"states of nodes": {args: "get nodes -o wide --region eastus -f nodes-in-odd-states", said: []string{
+			`n1 .*Ready,SchedulingDisabled `, `n2 .* NotReady `, `n3 .* Ready `,
+		}},
 		"limit that two pods wait for": {args: "explain workload shop/web -f two-pods-beyond-limit", code: 2, said: []string{
 			`raise the limit of NodePool general, for all 2 pods that wait for it`, `\{"limits":\{ ?"cpu":"6","memory":"22733Mi"\}\}`,
 		}},

@@ -116,7 +116,7 @@ func (c *getCommand) nodes(read *planInput, source *offline.Source, views []flee
 		v := &views[i]
 		price := cmp.Or(v.Price, prices[v.Name])
 		o := listedNode{
-			Name: v.Name, NodePool: v.Pool, NodeClaim: v.Claim, State: string(v.State), InstanceType: v.Labels[model.LabelInstanceType],
+			Name: v.Name, NodePool: v.Pool, NodeClaim: v.Claim, State: v.Status(), InstanceType: v.Labels[model.LabelInstanceType],
 			Zone: v.Labels[model.LabelZone], CapacityType: v.CapacityType(), HourlyCost: price.Dollars(), Pods: v.Pods,
 			CPUPercent: share(v.Requested.CPU, v.Allocatable.CPU), MemoryPercent: share(v.Requested.Memory, v.Allocatable.Memory),
 			Drift: v.Drift, DoNotDisrupt: v.DoNotDisrupt, Labels: v.Labels,

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -32,10 +33,26 @@ type NodeView struct {
 	// disrupted.
 	Drift        string
 	DoNotDisrupt bool
+	// NotReady says that a node which has started is not ready, or not reached; Cordoned that the
+	// scheduler puts no pods on it.
+	NotReady, Cordoned bool
 }
 
 // CapacityType is on-demand, spot or reserved, or empty for nodes that do not say.
 func (v *NodeView) CapacityType() string { return v.Labels[model.LabelCapacityType] }
+
+// Status is the state as kubectl says it: of a node that has started whether it is ready, and of
+// each whether it is cordoned.
+func (v *NodeView) Status() string {
+	status := string(v.State)
+	if v.State == model.NodeReady && v.NotReady {
+		status = "NotReady"
+	}
+	if v.Cordoned {
+		status += ",SchedulingDisabled"
+	}
+	return status
+}
 
 // Views are all nodes and the NodeClaims that are no nodes yet, by name. It fails only when
 // ctx ends.
@@ -75,7 +92,7 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 			v.Claim, v.Created, v.Drift = n.claim.Name, n.claim.Created, n.claim.Drift
 		}
 		if n.node != nil {
-			v.DoNotDisrupt = n.node.DoNotDisrupt
+			v.DoNotDisrupt, v.NotReady, v.Cordoned = n.node.DoNotDisrupt, n.node.notReady(), n.node.cordoned()
 			if v.Created.IsZero() {
 				v.Created = n.node.Created
 			}
@@ -86,4 +103,17 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// notReady reports whether the node says that it is not ready, or has the taint of one that is
+// not, or that the cluster does not reach. Nodes in files often have no conditions.
+func (n *Node) notReady() bool {
+	return n.Unready || slices.ContainsFunc(n.Taints, func(t model.Taint) bool {
+		return t.Key == "node.kubernetes.io/not-ready" || t.Key == "node.kubernetes.io/unreachable"
+	})
+}
+
+// cordoned reports whether the scheduler puts no pods on the node.
+func (n *Node) cordoned() bool {
+	return slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == "node.kubernetes.io/unschedulable" })
 }
