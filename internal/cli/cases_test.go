@@ -156,6 +156,9 @@ func inputCases() map[string]inputCase {
 		"states of nodes": {args: "get nodes -o wide --region eastus -f nodes-in-odd-states", said: []string{
 			`n1 .*Ready,SchedulingDisabled `, `n2 .* NotReady `, `n3 .* Ready `,
 		}},
+		"price of the nodes of NodePools": {args: "status --region eastus -f nodes-in-odd-states", said: []string{
+			`3 nodes, 2 of NodePools: \$0.[0-9]+/h`,
+		}},
 		"limit that two pods wait for": {args: "explain workload shop/web -f two-pods-beyond-limit", code: 2, said: []string{
 			`raise the limit of NodePool general, for all 2 pods that wait for it`, `\{"limits":\{ ?"cpu":"6","memory":"22733Mi"\}\}`,
 		}},

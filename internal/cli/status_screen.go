@@ -77,7 +77,11 @@ func (t *statusScreen) headline() {
 	if t.Status.Region != "" {
 		where += " (" + t.Status.Region + ")"
 	}
-	money := fmt.Sprintf("%s  %s/h  %s/month", plural(t.Nodes, "node"), dollars(t.HourlyCost), cents(t.MonthlyCost))
+	nodes := plural(t.Nodes, "node") + " "
+	if others := int(t.Status.OtherNodes); others > 0 { // the price is not theirs
+		nodes = fmt.Sprintf("%s, %d of NodePools:", plural(t.Nodes, "node"), t.Nodes-others)
+	}
+	money := fmt.Sprintf("%s %s/h  %s/month", nodes, dollars(t.HourlyCost), cents(t.MonthlyCost))
 	health := "nap ok"
 	switch {
 	case t.Assuming != "":
