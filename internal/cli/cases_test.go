@@ -150,15 +150,18 @@ func inputCases() map[string]inputCase {
 		"node that has drifted": {args: "explain node general-a -f node-with-another-disk", said: []string{
 			`it has drifted since 2026-11-22T11:00:00Z: NodeClassDrift, its AKSNodeClass has changed`,
 		}},
-		"node whose pod has lost its volume claim": {args: "explain node n1 --region eastus -f nodes-in-odd-states", said: []string{
-			`pod default/cache-0 would find no other place`, `NoPlaceForPods`, `volume claim "data-cache-0" does not exist`,
-		}, unsaid: []string{`do-not-disrupt`, `PodDoNotDisrupt`}},
 		"states of nodes": {args: "get nodes -o wide --region eastus -f nodes-in-odd-states", said: []string{
-			`n1 .*Ready,SchedulingDisabled `, `n2 .* NotReady `, `n3 .* Ready `,
+			`n1 .*Ready,SchedulingDisabled .* [0-9]+y`, `n2 .* NotReady `, `n3 .* Ready `,
 		}},
 		"price of the nodes of NodePools": {args: "status --region eastus -f nodes-in-odd-states", said: []string{
 			`3 nodes, 2 of NodePools: \$0.[0-9]+/h`,
 		}},
+		"node whose pod has lost its volume claim": {args: "explain node n1 --region eastus -f nodes-in-odd-states", said: []string{
+			`pod default/cache-0 would find no other place`, `NoPlaceForPods`, `volume claim "data-cache-0" does not exist`,
+		}, unsaid: []string{`do-not-disrupt`, `PodDoNotDisrupt`}},
+		"StatefulSet whose StorageClass is missing": {args: "plan --region eastus -f statefulset-without-storageclass", code: 2, said: []string{
+			`3 of StatefulSet default/db VolumeTopology: volume claim "data-db-0" .* does not exist; so with the others`,
+		}, unsaid: []string{`data-db-1`}},
 		"limit that two pods wait for": {args: "explain workload shop/web -f two-pods-beyond-limit", code: 2, said: []string{
 			`raise the limit of NodePool general, for all 2 pods that wait for it`, `\{"limits":\{ ?"cpu":"6","memory":"22733Mi"\}\}`,
 		}},

@@ -260,7 +260,12 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 		out.Nearest, out.Fix, out.words = first.Nearest, first.Fix, first.words
 		out.Remedies, out.Commands = first.Remedies, first.Commands
 	case placed != nil:
-		out.Verdict = fmt.Sprintf("%s: %d of %s wait, and all get a place.", owner, len(refs)-running, plural(len(refs), "pod"))
+		places := "all get"
+		if len(refs)-running == 1 {
+			places = "it gets"
+		}
+		out.Verdict = fmt.Sprintf("%s: %d of %s %s, and %s a place.",
+			owner, len(refs)-running, plural(len(refs), "pod"), verbFor(len(refs)-running, "waits"), places)
 	default:
 		out.Verdict = fmt.Sprintf("%s: all %s run.", owner, plural(len(refs), "pod"))
 	}

@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/util/jsonpath"
-
-	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // listing is what nap get lists: rows of one kind.
@@ -74,7 +73,7 @@ func cellText(v any) string {
 	case percentage:
 		return fmt.Sprintf("%d%%", v)
 	case time.Duration:
-		return model.FormatDuration(v)
+		return duration.HumanDuration(v)
 	case string:
 		return cmp.Or(v, "-")
 	}

@@ -310,7 +310,7 @@ func (t *planTable) pending() {
 	var groups []*group
 	for i := range t.Unschedulable {
 		u := &t.Unschedulable[i]
-		key := t.owners[u.Pod] + "\x00" + u.Reason + "\x00" + u.Message
+		key := t.owners[u.Pod] + "\x00" + u.Reason + "\x00" + nameless(u.Message, u.Pod)
 		if index[key] == nil {
 			index[key] = &group{first: u}
 			groups = append(groups, index[key])
@@ -322,7 +322,11 @@ func (t *planTable) pending() {
 			t.out.WriteString(t.style.ink.red(line) + "\n")
 		}
 		words := g.first.words
-		t.say("    %s: %s.", g.first.Reason, words.Why)
+		others := ""
+		if why := words.Why; len(g.pods) > 1 && nameless(why, g.first.Pod) != why {
+			others = "; so with the others"
+		}
+		t.say("    %s: %s%s.", g.first.Reason, words.Why, others)
 		if words.Nearest != "" {
 			t.say("    nearest miss: %s", words.Nearest)
 		}
@@ -333,6 +337,13 @@ func (t *planTable) pending() {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(g.pods, " "))
 		}
 	}
+}
+
+// nameless is a message about a pod without its name, which may be a part of the names of its
+// volume claims: what keeps the pods of a StatefulSet then reads the same of all.
+func nameless(message, pod string) string {
+	_, name, _ := strings.Cut(pod, "/")
+	return strings.ReplaceAll(message, name, "\x00")
 }
 
 // owned lists pods by their workloads, most pods first. Deployments, which most
@@ -362,7 +373,11 @@ func (t *planTable) owned(pods []string) string {
 		}
 	}
 	if rest > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s", rest, plural(len(owners)-most, "more workload")))
+		others := plural(len(owners)-most, "other workload")
+		if len(owners)-most == 1 {
+			others = "another workload"
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", rest, others))
 	}
 	return strings.Join(parts, ", ")
 }
