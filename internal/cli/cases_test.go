@@ -154,7 +154,7 @@ func inputCases() map[string]inputCase {
 			`n1 .*Ready,SchedulingDisabled .* [0-9]+y`, `n2 .* NotReady `, `n3 .* Ready `,
 		}},
 		"price of the nodes of NodePools": {args: "status --region eastus -f nodes-in-odd-states", said: []string{
-			`3 nodes, 2 of NodePools: \$0.[0-9]+/h`,
+			`2 of 3 nodes: \$0.[0-9]+/h`,
 		}},
 		"node whose pod has lost its volume claim": {args: "explain node n1 --region eastus -f nodes-in-odd-states", said: []string{
 			`pod default/cache-0 would find no other place`, `NoPlaceForPods`, `volume claim "data-cache-0" does not exist`,

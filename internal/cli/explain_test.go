@@ -31,7 +31,7 @@ func TestExplainFindsKindsByTheirWords(t *testing.T) {
 		code int
 		want string
 	}{
-		{"cronjob/nightly --due", 0, "CronJob shop/nightly: 1 of 1 pod wait, and all get a place"},
+		{"cronjob/nightly --due", 0, "CronJob shop/nightly: 1 of 1 pod waits, and it gets a place"},
 		{"CronJobs.batch/shop/nightly --due", 0, "CronJob shop/nightly:"},
 		{"cj/nightly --due", 0, "CronJob shop/nightly:"},
 		{"jobs/nightly --due", 0, "Job shop/nightly:"},

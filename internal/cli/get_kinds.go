@@ -102,8 +102,9 @@ type listedNode struct {
 }
 
 func (c *getCommand) nodes(read *planInput, source *offline.Source, views []fleet.NodeView) *listing {
+	allReady := !slices.ContainsFunc(views, func(v fleet.NodeView) bool { return v.Status() != string(model.NodeReady) })
 	l := &listing{kind: "nodes", single: "node", columns: []listColumn{
-		{"NAME", false}, {"NODEPOOL", false}, {"SIZE", false}, {"CAPACITY", true}, {"ZONE", true}, {"STATE", true}, {"CPU", false},
+		{"NAME", false}, {"NODEPOOL", false}, {"SIZE", false}, {"CAPACITY", true}, {"ZONE", true}, {"STATE", allReady}, {"CPU", false},
 		{"MEMORY", false}, {"PODS", false}, {"$/H", false}, {"AGE", false}, {"DRIFT", true}, {"PROTECTED", true},
 	}}
 	prices := map[string]model.Money{}

@@ -229,14 +229,7 @@ func (c *planCommand) run(ctx context.Context) error {
 	if c.consolidate {
 		return c.runConsolidate(ctx)
 	}
-	read, err := c.input.read(ctx, c.streams.In)
-	if err != nil {
-		return err
-	}
-	if c.engine == engineNap && !c.shown.scope.narrow() {
-		release(read)
-	}
-	made, err := c.makeFor(ctx, read)
+	made, err := c.makeReleasing(ctx)
 	if err != nil {
 		return err
 	}
@@ -307,6 +300,18 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {
 		return nil, err
+	}
+	return c.makeFor(ctx, read)
+}
+
+// makeReleasing is make, for a report that needs no single objects: it releases what was read.
+func (c *planCommand) makeReleasing(ctx context.Context) (*madePlan, error) {
+	read, err := c.input.read(ctx, c.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	if c.engine == engineNap && !c.shown.scope.narrow() {
+		release(read)
 	}
 	return c.makeFor(ctx, read)
 }

@@ -90,7 +90,7 @@ func unlimited(reason model.Reason) func(pool *model.Pool) {
 // enough; where it is not, one machine more has room.
 func (m *madePlan) raised(limit poolLimit) *raisedLimit {
 	free, all := m.planAll(limit.pool, unlimited(limit.reason))
-	bought := m.boughtFrom(free, limit.pool)
+	bought := boughtFrom(m.input.Problem, free, limit.pool)
 	if bought.count == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (m *madePlan) raised(limit poolLimit) *raisedLimit {
 	var out *raisedLimit
 	for range 2 {
 		pool := m.input.Problem.Pools[limit.pool]
-		command := m.raiseTo(&pool, limit.reason, &bought)
+		command := raiseTo(m.input.Problem.Axes, &pool, limit.reason, &bought)
 		if command == "" {
 			return out
 		}
@@ -176,9 +176,8 @@ type boughtMachines struct {
 	dearest model.Money
 }
 
-// boughtFrom is what a plan buys of a NodePool.
-func (m *madePlan) boughtFrom(plan *model.Plan, pool int) boughtMachines {
-	p := m.input.Problem
+// boughtFrom is what a plan for a problem buys of a NodePool.
+func boughtFrom(p *model.Problem, plan *model.Plan, pool int) boughtMachines {
 	types := p.Catalogs[p.Pools[pool].Catalog].InstanceTypes
 	out := boughtMachines{capacity: make(model.Resources, len(p.Axes)), largest: make(model.Resources, len(p.Axes))}
 	for i := range plan.NewNodes {
@@ -207,7 +206,7 @@ func (b *boughtMachines) andOneMore() boughtMachines {
 
 // raiseTo raises the limit that is a reason so far that machines have room beside what the
 // NodePool has, and returns the command which does that; "" where they have room already.
-func (m *madePlan) raiseTo(pool *model.Pool, reason model.Reason, bought *boughtMachines) string {
+func raiseTo(axes model.Axes, pool *model.Pool, reason model.Reason, bought *boughtMachines) string {
 	limits := func(text string) string {
 		return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{%s}}}'`, pool.Name, text)
 	}
@@ -227,7 +226,7 @@ func (m *madePlan) raiseTo(pool *model.Pool, reason model.Reason, bought *bought
 		limit := &pool.Limits[i]
 		if need := pool.Usage.Get(limit.Axis) + bought.capacity.Get(limit.Axis); need > limit.Value {
 			limit.Value = need
-			raised = append(raised, fmt.Sprintf(`"%s":"%s"`, m.input.Problem.Axes[limit.Axis], atLeast(limit.Axis, need)))
+			raised = append(raised, fmt.Sprintf(`"%s":"%s"`, axes[limit.Axis], atLeast(limit.Axis, need)))
 		}
 	}
 	if len(raised) == 0 {

@@ -79,7 +79,7 @@ func (t *statusScreen) headline() {
 	}
 	nodes := plural(t.Nodes, "node") + " "
 	if others := int(t.Status.OtherNodes); others > 0 { // the price is not theirs
-		nodes = fmt.Sprintf("%s, %d of NodePools:", plural(t.Nodes, "node"), t.Nodes-others)
+		nodes = fmt.Sprintf("%d of %s:", t.Nodes-others, plural(t.Nodes, "node"))
 	}
 	money := fmt.Sprintf("%s %s/h  %s/month", nodes, dollars(t.HourlyCost), cents(t.MonthlyCost))
 	health := "nap ok"

@@ -126,7 +126,7 @@ func TestOwnerIsAsOldAsItsFirstPod(t *testing.T) {
 		pods.Observe(ofSet("a", unschedulable))
 		step("its first pod is new", true)
 		pods.Observe(ofSet("b", nil))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		step("its first pod is old", false)
 		gone("a")
 		step("its first pod is gone", false)

@@ -110,9 +110,8 @@ func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Optio
 	return k.finish(options)
 }
 
-// addUses makes the lines of a pool and of the reservations that it draws on, and sets
-// what its options take. It returns the lines of the pool's limits. Options of the pool that take
-// the same share a list: there are thousands of options, and of many pools each has lines of its own.
+// addUses makes the lines of a pool and of the reservations that it draws on, and sets what its options
+// take. It returns the lines of the pool's limits. Options, of which there are thousands, share lists.
 func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) []int {
 	fixed, axes := k.poolLines(pool)
 	known := map[string]int32{}
@@ -231,8 +230,7 @@ func (k *supplyCompiler) line(l Line) int {
 	return len(k.lines) - 1
 }
 
-// finish asks for every option whether one machine of it can be bought. Precondition:
-// all lines and uses are known.
+// finish asks for every option whether one machine can be bought. Precondition: all uses are known.
 func (k *supplyCompiler) finish(options []Option) Supply {
 	n := len(options)
 	s := Supply{

@@ -118,8 +118,9 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 		best: best, improved: policy.Budget <= 0 || !quick, longest: q.clock.Now() - start, tried: []sketch{sketchOf(best.Plan.State)},
 	}
 	for _, strategy := range q.portfolio.worthTrying(best.Plan, best.Result, most) {
-		// Where something ran out, nodes one by one are worth a little delay.
-		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy.SmallFirst || strategy == construct.Strategy{Sequential: true})
+		// Where something ran out, nodes one by one and small pods first are worth a little delay.
+		forShort := strategy.ScarcityFirst || strategy.SmallFirst || strategy == construct.Strategy{Sequential: true}
+		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || forShort)
 		if !needed && q.late(ahead, r.longest) {
 			break
 		}

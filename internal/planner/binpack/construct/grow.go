@@ -25,14 +25,22 @@ type growth struct {
 	price    float64
 }
 
+// grower lets bins of a packing grow.
+type grower struct {
+	*Builder
+	packing *reduced.Packing
+	// left are the classes with items that are left out, the highest priority first.
+	left []int32
+}
+
 // Grow replaces bins by larger ones while that gives items a place that are left out, since limits
 // allow no further bin: those of the highest priority first, then where it costs least for each.
 func (g *Builder) Grow(p *reduced.Packing) {
 	for end := g.steps + mostGrowSteps; p.Left() > 0 && g.steps < end; {
-		left := g.leftByPriority(p)
+		w := grower{g, p, leftByPriority(p)}
 		var best *growth
 		for k := range min(len(p.Patterns), mostGrown) {
-			if own := g.grown(p, k, left); own != nil && (best == nil || own.before(best)) {
+			if own := w.grown(k); own != nil && (best == nil || own.before(best)) {
 				best = own
 			}
 		}
@@ -50,40 +58,42 @@ func (x *growth) before(y *growth) bool {
 }
 
 // leftByPriority lists the classes with items that are left out, the highest priority first.
-func (g *Builder) leftByPriority(p *reduced.Packing) []int32 {
+func leftByPriority(p *reduced.Packing) []int32 {
 	var out []int32
 	for i, n := range p.Remaining {
 		if n > 0 {
 			out = append(out, int32(i))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b int32) int { return cmp.Compare(g.c.Classes[b].Priority, g.c.Classes[a].Priority) })
+	classes := p.Problem.Classes
+	slices.SortStableFunc(out, func(a, b int32) int { return cmp.Compare(classes[b].Priority, classes[a].Priority) })
 	return out
 }
 
 // grown is the best larger type for a bin of a pattern, nil where none may be bought in its place
-// that holds more. Left are the classes of the items that are left out.
-func (g *Builder) grown(p *reduced.Packing, k int, left []int32) *growth {
-	c, pt := g.c, &p.Patterns[k]
+// that holds more.
+func (w *grower) grown(k int) *growth {
+	c, p, pt := w.c, w.packing, &w.packing.Patterns[k]
 	if c.Types[pt.Type].Fixed {
 		return nil
 	}
-	clear(g.load)
+	clear(w.load)
 	for _, it := range pt.Items {
 		for d, v := range c.Classes[it.Class].Size {
-			g.load[d] += v * int64(it.Count)
+			w.load[d] += v * int64(it.Count)
 		}
 	}
 	p.Limits.Open(pt.Type, -1)
 	defer p.Limits.Open(pt.Type, 1)
 	var best *growth
 	for _, t := range c.Buyable {
-		g.steps++
-		if c.Types[t].Cost <= c.Types[pt.Type].Cost || !reduced.Fits(g.load, c.Types[t].Capacity) || p.Limits.Room(t) == 0 || !c.Holds(t, pt.Items) {
+		w.steps++
+		larger := c.Types[t].Cost > c.Types[pt.Type].Cost && reduced.Fits(w.load, c.Types[t].Capacity)
+		if !larger || p.Limits.Room(t) == 0 || !c.Holds(t, pt.Items) {
 			continue
 		}
 		own := growth{pattern: k, binType: t, price: float64(c.Types[t].Cost - c.Types[pt.Type].Cost)}
-		if g.addLeft(p, &own, pt.Items, left) && (best == nil || own.before(best)) {
+		if w.addLeft(&own, pt.Items) && (best == nil || own.before(best)) {
 			best = &own
 		}
 	}
@@ -91,18 +101,19 @@ func (g *Builder) grown(p *reduced.Packing, k int, left []int32) *growth {
 }
 
 // addLeft fills a bin that has the items up with what is left out, and reports whether any has room.
-func (g *Builder) addLeft(p *reduced.Packing, own *growth, items []reduced.Content, left []int32) bool {
-	bin, sigs := &g.fillings.fill.Bin, g.c.Acceptances[g.c.Types[own.binType].Acceptance]
+func (w *grower) addLeft(own *growth, items []reduced.Content) bool {
+	c, bin := w.c, &w.fillings.fill.Bin
+	sigs := c.Acceptances[c.Types[own.binType].Acceptance]
 	bin.Begin(own.binType)
 	bin.PutAll(items)
 	placed := 0 // of the highest priority
-	g.steps += int64(len(left))
-	for _, i := range left {
-		cl := &g.c.Classes[i]
+	w.steps += int64(len(w.left))
+	for _, i := range w.left {
+		cl := &c.Classes[i]
 		if !sigs.Has(cl.Signature) {
 			continue
 		}
-		n := bin.room(i, p.Remaining[i])
+		n := bin.room(i, w.packing.Remaining[i])
 		if n == 0 {
 			continue
 		}

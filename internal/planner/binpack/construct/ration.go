@@ -17,9 +17,9 @@ const mostTrials = 128
 // smallFirst, of those of one priority the smallest, since of small items more have room. It returns
 // the better of the two packings.
 func (g *Builder) Ration(p *reduced.Packing, smallFirst bool) *reduced.Packing {
-	levels := g.byPriority()
+	levels := byPriority(g.c)
 	if smallFirst {
-		levels = g.bySize(levels)
+		levels = bySize(g.c, levels)
 	}
 	q := g.packInOrder(levels)
 	g.TopUp(p)
@@ -46,11 +46,11 @@ func (g *Builder) packInOrder(levels [][]int32) *reduced.Packing {
 
 // bySize makes a level of each class, within its priority the smaller before the larger: by the
 // dimension of which an item takes the largest share of what types have.
-func (g *Builder) bySize(priorities [][]int32) [][]int32 {
-	share := make([]float64, len(g.c.Classes))
+func bySize(c *reduced.Problem, priorities [][]int32) [][]int32 {
+	share := make([]float64, len(c.Classes))
 	for i := range share {
-		for d, v := range g.c.Classes[i].Size {
-			share[i] = max(share[i], float64(v)/g.c.Scale[d])
+		for d, v := range c.Classes[i].Size {
+			share[i] = max(share[i], float64(v)/c.Scale[d])
 		}
 	}
 	var levels [][]int32
@@ -65,11 +65,11 @@ func (g *Builder) bySize(priorities [][]int32) [][]int32 {
 }
 
 // byPriority lists the classes of each priority, the highest first.
-func (g *Builder) byPriority() [][]int32 {
+func byPriority(c *reduced.Problem) [][]int32 {
 	at := map[int32]int{}
 	var levels [][]int32
-	for i := range g.c.Classes {
-		priority := g.c.Classes[i].Priority
+	for i := range c.Classes {
+		priority := c.Classes[i].Priority
 		l, known := at[priority]
 		if !known {
 			l = len(levels)
@@ -78,7 +78,7 @@ func (g *Builder) byPriority() [][]int32 {
 		}
 		levels[l] = append(levels[l], int32(i))
 	}
-	slices.SortFunc(levels, func(a, b []int32) int { return cmp.Compare(g.c.Classes[b[0]].Priority, g.c.Classes[a[0]].Priority) })
+	slices.SortFunc(levels, func(a, b []int32) int { return cmp.Compare(c.Classes[b[0]].Priority, c.Classes[a[0]].Priority) })
 	return levels
 }
 
