@@ -107,7 +107,6 @@ func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 	if r.Reaction == GiveUp && r.Kind != Throttled && r.Kind != SubnetFull && r.Kind != ClusterBusy {
 		o.repeated(f, a)
 	}
-	o.count(f, a)
 	place, ttl, why := r.Place.of(a), r.TTL.of(f, a), cause{why: f.Code, quota: r.quota()}
 	for _, t := range r.CapacityTypes.of(a) {
 		size := subject{size: a.SKU.Name, place: place, capacityType: t}
@@ -139,6 +138,7 @@ func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 			o.put(family, a.SKU.VCPUs+1, r.LargerSizes, why)
 		}
 	}
+	o.count(f, a)
 }
 
 // repeated counts a refusal that rules nothing out. After Repeats of one size in one

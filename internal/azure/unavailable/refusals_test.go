@@ -157,10 +157,12 @@ capacity types, for a shorter time. The reason is that of the NodeClaim's condit
 		"grow to a minute. The event `" + string(Locked) + "` of its NodeClaim says what to do.\n")
 	b.WriteString("\nWhen Azure interrupts a spot machine, its size is unavailable as spot in that zone for " +
 		durationText(lowQuotaTTL) + ".\n")
-	fmt.Fprintf(&b, "\nWhere Azure has no room for %d different sizes of one kind in a row as spot machines, no spot machine of that kind "+
-		"is asked for in the same place for %s, so that another capacity type, another kind or a NodePool of lower weight buys. After "+
-		"that %d more are enough. Sizes are of one kind when they have the same architecture, all of them GPUs or none, and all or none "+
-		"are confidential. A spot machine of the kind that is made there, or `nap retry`, ends it.\n",
+	fmt.Fprintf(&b, "\nWhere Azure refuses %d spot machines of one kind in a row for want of room, no spot machine of that kind is asked "+
+		"for there for %s, so that another capacity type, another kind or a NodePool of lower weight buys. After that %d more are enough. "+
+		"Refusals that are about one zone count there, a size once. For the region, where machines in zones and without one are asked for "+
+		"no more, a size counts once when all zones or each of them have refused it, and once when it is refused without a zone. Sizes are "+
+		"of one kind when they have the same architecture, all of them GPUs or none, and all or none are confidential. A spot machine of "+
+		"the kind that is made there, or `nap retry`, ends it.\n",
 		ScarceSizes, durationText(ScarceTTL), ScarceAgain)
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
@@ -13,9 +14,11 @@ import (
 
 // Where size after size is sold out as spot, the sizes of their kind that were not asked for are
 // likely to be, too. A NodePool of spot machines would ask for hundreds of them, a few in each
-// launch, before another one of lower weight buys. So after ScarceSizes different ones of one kind
-// in a row in one place no spot machine of that kind is asked for there for ScarceTTL, and after
-// that ScarceAgain more are enough.
+// launch, before another one of lower weight buys. So after ScarceSizes different refusals of one
+// kind in a row no spot machine of that kind is asked for there for ScarceTTL, and after that
+// ScarceAgain more are enough. There is the one zone that they were about, or else the region: a
+// machine without a zone is placed in any of the zones, so what all zones refuse says something
+// about it, and the other way round. A size that both refuse counts as two.
 const (
 	ScarceSizes = 10
 	ScarceAgain = 5
@@ -24,13 +27,19 @@ const (
 	scarceWithin = 10 * time.Minute
 )
 
-// scarcity counts the different sizes of one kind that were refused in one place as spot machines
-// since the last such machine was made.
+// scarcity counts the refusals of different spot machines of one kind in one place since the last
+// such machine was made.
 type scarcity struct {
-	sizes map[string]bool
+	refused map[placed]bool
 	// most is how many are enough, last when the last one was refused.
 	most int
 	last time.Time
+}
+
+// placed is a size that was asked for, in a zone or without one.
+type placed struct {
+	size     string
+	regional bool
 }
 
 // scarce reports whether Azure has no room for the size, which says something about others.
@@ -55,23 +64,35 @@ func kindOf(s *instancetype.SKU) string {
 	return kind
 }
 
-// count counts a size that Azure has no room for, for its kind in the place of its entry.
+// count counts a size that Azure has no room for, whose entry there is, for its kind: in the zone
+// that the refusal is about, and for the region once no zone is left for the size.
 func (o *Offerings) count(f *Failure, a Attempt) {
 	if a.CapacityType != model.Spot || !f.refusal.scarce() {
 		return
 	}
-	of := subject{kind: kindOf(a.SKU), place: f.refusal.Place.of(a), capacityType: model.Spot}
+	if place := f.refusal.Place.of(a); place != anyZone && place != instancetype.RegionalZone {
+		o.countIn(place, f, a)
+		if !o.soldOut(a) {
+			return
+		}
+	}
+	o.countIn(anyPlace, f, a)
+}
+
+// countIn counts a refused size for its kind in a place.
+func (o *Offerings) countIn(place string, f *Failure, a Attempt) {
+	of := subject{kind: kindOf(a.SKU), place: place, capacityType: model.Spot}
 	o.mu.Lock()
 	now := o.now()
 	s := o.scarcities[of]
 	if s == nil || now.Sub(s.last) > scarceWithin {
-		s = &scarcity{sizes: map[string]bool{}, most: ScarceSizes}
+		s = &scarcity{refused: map[placed]bool{}, most: ScarceSizes}
 		o.scarcities[of] = s
 	}
-	s.sizes[a.SKU.Name], s.last = true, now
-	enough := len(s.sizes) >= s.most
+	s.refused[placed{a.SKU.Name, a.Zone == instancetype.RegionalZone}], s.last = true, now
+	enough := len(s.refused) >= s.most
 	if enough {
-		clear(s.sizes)
+		clear(s.refused)
 		s.most = ScarceAgain
 	}
 	o.mu.Unlock()
@@ -81,14 +102,28 @@ func (o *Offerings) count(f *Failure, a Attempt) {
 	}
 }
 
-// plenty forgets that spot machines of a kind are scarce in a zone, since one was made there. The
-// caller holds mu.
-func (o *Offerings) plenty(a Attempt) {
-	places := []string{a.Zone, anyZone}
-	if a.Zone == instancetype.RegionalZone {
-		places = places[:1]
+// soldOut reports whether every zone that the size of an attempt is sold in has refused it or its
+// kind by itself.
+func (o *Offerings) soldOut(a Attempt) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expire()
+	region := a.Zone[:max(0, strings.LastIndex(a.Zone, "-"))]
+	for _, zone := range a.SKU.Zones {
+		label := instancetype.ZoneLabel(region, zone)
+		_, size := o.entries[subject{size: a.SKU.Name, place: label, capacityType: model.Spot}]
+		_, kind := o.entries[subject{kind: kindOf(a.SKU), place: label, capacityType: model.Spot}]
+		if !size && !kind {
+			return false
+		}
 	}
-	for _, place := range places {
+	return len(a.SKU.Zones) > 0
+}
+
+// plenty forgets that spot machines of a kind are scarce in a zone and in the region, since one was
+// made there. The caller holds mu.
+func (o *Offerings) plenty(a Attempt) {
+	for _, place := range []string{a.Zone, anyPlace} {
 		s := subject{kind: kindOf(a.SKU), place: place, capacityType: model.Spot}
 		delete(o.scarcities, s)
 		if _, scarce := o.entries[s]; scarce {

@@ -34,7 +34,7 @@ func TestSpotIsNotAskedForWhereSizeAfterSizeIsSoldOut(t *testing.T) {
 	rests("nine sizes", "eastus-1", model.Spot, false)
 	refuseSizes(o, "SkuNotAvailable", "eastus-1", model.Spot, ScarceSizes-1, ScarceSizes)
 	rests("ten sizes", "eastus-2", model.Spot, true)
-	rests("ten sizes", instancetype.RegionalZone, model.Spot, false)
+	rests("ten sizes", instancetype.RegionalZone, model.Spot, true)
 	rests("ten sizes", "eastus-1", model.OnDemand, false)
 	if why := whyNot(o, other, "eastus-1", model.Spot); !strings.Contains(why, "SkuNotAvailable for one spot size after the other") {
 		t.Errorf("the reason is %q", why)
@@ -54,8 +54,56 @@ func TestSpotIsNotAskedForWhereSizeAfterSizeIsSoldOut(t *testing.T) {
 	refuseSizes(o, "ZonalAllocationFailed", "eastus-1", model.Spot, 40, 40+ScarceSizes)
 	rests("one zone is sold out", "eastus-1", model.Spot, true)
 	rests("one zone is sold out", "eastus-2", model.Spot, false)
+	rests("one zone is sold out", instancetype.RegionalZone, model.Spot, false)
 	o.Forget("size-40")
 	rests("a person wants to ask again", "eastus-1", model.Spot, false)
+}
+
+// Azure sells most sizes in zones and without one: that both refuse the same ones is no reason to ask
+// twice as often.
+func TestSizesRefusedInZonesAndWithoutOneCountTogether(t *testing.T) {
+	for _, last := range []string{"eastus-1", instancetype.RegionalZone} {
+		o := New((&clock{time.Unix(0, 0)}).now)
+		other := size("Standard_D4s_v5", 4)
+		rests := func(when string, want bool) {
+			t.Helper()
+			for _, zone := range []string{"eastus-1", "eastus-2", instancetype.RegionalZone} {
+				if why := whyNot(o, other, zone, model.Spot); (why != "") != want {
+					t.Errorf("%s: in zone %s: %q, want refused: %t", when, zone, why, want)
+				}
+			}
+		}
+		refuseSizes(o, "SkuNotAvailable", "eastus-1", model.Spot, 0, ScarceSizes/2)
+		refuseSizes(o, "AllocationFailed", instancetype.RegionalZone, model.Spot, 1, ScarceSizes/2)
+		rests("nine refusals", false)
+		refuseSizes(o, "SkuNotAvailable", last, model.Spot, ScarceSizes, ScarceSizes+1)
+		rests("ten refusals", true)
+		o.MarkLaunched(Attempt{other, last, model.Spot})
+		rests("a spot machine is made", false)
+	}
+}
+
+// A machine without a zone is placed in one of the zones: where each of them is sold out by itself
+// it is not asked for size after size.
+func TestSpotThatEveryZoneRefusesIsScarceInTheRegion(t *testing.T) {
+	o := New((&clock{time.Unix(0, 0)}).now)
+	refuse := func(zone string, from, to int) {
+		for i := from; i < to; i++ {
+			s := &instancetype.SKU{Name: fmt.Sprint("size-", i), Family: fmt.Sprint("family-", i), VCPUs: 4, Zones: []string{"1", "2"}}
+			o.MarkUnavailable(NewFailure("ZonalAllocationFailed", "sold out", nil), Attempt{s, zone, model.Spot})
+		}
+	}
+	scarce := func(when string, want bool) {
+		t.Helper()
+		if why := whyNot(o, size("Standard_D4s_v5", 4), instancetype.RegionalZone, model.Spot); (why != "") != want {
+			t.Errorf("%s: without a zone: %q, want refused: %t", when, why, want)
+		}
+	}
+	refuse("eastus-1", 0, ScarceSizes)
+	refuse("eastus-2", ScarceSizes-1, 2*ScarceSizes-2) // zone 1 has refused the kind of these, and one of them
+	scarce("one zone, and nine sizes of the other", false)
+	refuse("eastus-2", 2*ScarceSizes, 2*ScarceSizes+1)
+	scarce("both zones", true)
 }
 
 // What is sold out on one kind of hardware closes no other: ten GPU sizes say nothing about those
