@@ -52,6 +52,19 @@ func (b *podBudgets) block(p *Pod) bool {
 	return len(asked) > 1 || len(asked) == 1 && asked[0].blocks(b.now)
 }
 
+// HeldByBudgets returns whether the PodDisruptionBudgets of a snapshot let no pod like a given one be evicted at this
+// moment; of nil, a pod that is unknown, it says no.
+func HeldByBudgets(s *Snapshot, now time.Time) func(*Pod) bool {
+	b := newPodBudgets(s.budgets, now)
+	return func(p *Pod) bool {
+		if p == nil || !awaitsDrain(p) {
+			return false
+		}
+		asked := b.asked(p)
+		return len(asked) > 1 || len(asked) == 1 && asked[0].Allowed <= 0
+	}
+}
+
 // blocks reports whether the budget never allows an eviction.
 func (b *Budget) blocks(now time.Time) bool {
 	return b.Blocking || !b.BlockingFrom.IsZero() && !now.Before(b.BlockingFrom)

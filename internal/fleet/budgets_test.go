@@ -127,3 +127,33 @@ func TestPodsThatNoDrainEvictsHaveNoBudgets(t *testing.T) {
 		}
 	}
 }
+
+func TestBudgetsHoldAPodForTheMoment(t *testing.T) {
+	budget := func(name string, allowed int32) *Budget {
+		return &Budget{Namespace: "default", Name: name, Selector: &model.Selector{}, Allowed: allowed, FreesUnready: true}
+	}
+	for name, c := range map[string]struct {
+		pod     *Pod
+		budgets []*Budget
+		want    bool
+	}{
+		"no pod":                            {nil, []*Budget{budget("a", 0)}, false},
+		"no budget":                         {&Pod{}, nil, false},
+		"one that allows an eviction":       {&Pod{}, []*Budget{budget("a", 1)}, false},
+		"one that allows none":              {&Pod{}, []*Budget{budget("a", 0)}, true},
+		"one that allows none and frees it": {&Pod{Unready: true}, []*Budget{budget("a", 0)}, false},
+		"two that allow an eviction":        {&Pod{}, []*Budget{budget("a", 1), budget("b", 1)}, true},
+		"pod that leaves already":           {&Pod{Terminating: true}, []*Budget{budget("a", 0)}, false},
+	} {
+		if c.pod != nil {
+			c.pod.Ref, c.pod.Labels, c.pod.Spec = model.PodRef{Namespace: "default", Name: "web"}, &Labels{}, &PodSpec{}
+		}
+		s := &Snapshot{budgets: map[objectKey]*Budget{}}
+		for _, b := range c.budgets {
+			s.budgets[objectKey{b.Namespace, b.Name}] = b
+		}
+		if got := HeldByBudgets(s, noon)(c.pod); got != c.want {
+			t.Errorf("%s: held %v, want %v", name, got, c.want)
+		}
+	}
+}

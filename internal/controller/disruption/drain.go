@@ -39,8 +39,8 @@ const (
 	// stageSettles is how long no pod must have waited for a node before the next
 	// stage begins; successors of evicted pods need a moment to be created.
 	stageSettles = 500 * time.Millisecond
-	// stageWithin is how long a stage may take. Budgets may hold its pods for long,
-	// and those of the next stage need not wait for them.
+	// stageWithin is how long a stage may take. Budgets that let some of its pods go may hold
+	// the others for long, and those of the next stage need not wait for them.
 	stageWithin = 5 * time.Second
 )
 
@@ -209,17 +209,21 @@ func (dr *drainer) drained(ctx context.Context, d *drain) (bool, error) {
 	if !d.began.IsZero() && !dr.recheck(ctx, d) {
 		return false, nil
 	}
-	if len(d.stages) <= 1 { // the last are evicted by the termination
-		d.stages = nil
-		return true, nil
+	for len(d.stages) > 1 {
+		stage, rest := d.stages[0], d.stages[1:]
+		pods, out, err := dr.evictable(ctx, stage)
+		if err != nil {
+			return false, err
+		}
+		d.stages = rest
+		if len(out) > 0 {
+			dr.evictor.Add(pods...)
+			d.out, d.began, d.still = out, now, time.Time{}
+			return false, nil
+		}
 	}
-	pods, err := dr.evictable(ctx, d.stages[0])
-	if err != nil {
-		return false, err
-	}
-	dr.evictor.Add(pods...)
-	d.out, d.stages, d.began, d.still = d.stages[0], d.stages[1:], now, time.Time{}
-	return false, nil
+	d.stages = nil // the last are evicted by the termination
+	return true, nil
 }
 
 // recheck asks whether the pods that are left still have places, now that others have
@@ -258,22 +262,26 @@ func away(s *fleet.Snapshot, d *drain) bool {
 	return true
 }
 
-// evictable reads the pods of a stage and leaves out those that Karpenter's
-// termination does not evict, or not first.
-func (dr *drainer) evictable(ctx context.Context, stage []podState) ([]*corev1.Pod, error) {
-	var out []*corev1.Pod
+// evictable reads the pods of a stage and leaves out those that Karpenter's termination does not
+// evict, or not first, and those whose PodDisruptionBudgets allow no eviction at this moment: they
+// would hold the nodes of all commands of the drain, and a termination that ends by force would
+// begin later. The stage is awaited without them.
+func (dr *drainer) evictable(ctx context.Context, stage []podState) (pods []*corev1.Pod, awaited []podState, err error) {
+	snapshot := dr.mirror.Snapshot()
+	held := fleet.HeldByBudgets(snapshot, dr.clock.Now())
 	for _, want := range stage {
 		pod := &corev1.Pod{}
 		err := dr.kube.Get(ctx, client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, pod)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && string(pod.UID) != want.uid:
+		case apierrors.IsNotFound(err), err == nil && (string(pod.UID) != want.uid || podutil.IsTerminating(pod)):
+			awaited = append(awaited, want) // what came for it may wait for a node
 		case err != nil:
-			return nil, fmt.Errorf("reading pod %s: %w", want.PodRef, err)
-		case podutil.IsEvictable(pod, dr.clock, dr.recorder) && !critical(pod):
-			out = append(out, pod)
+			return nil, nil, fmt.Errorf("reading pod %s: %w", want.PodRef, err)
+		case podutil.IsEvictable(pod, dr.clock, dr.recorder) && !critical(pod) && !held(snapshot.Pod(want.PodRef)):
+			pods, awaited = append(pods, pod), append(awaited, want)
 		}
 	}
-	return out, nil
+	return pods, awaited, nil
 }
 
 // critical pods are evicted when all others have gone.

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -55,6 +57,39 @@ func TestDrainHoldsSmallPodsUntilLargePodIsBound(t *testing.T) {
 	}
 	if waited := w.clock.Since(asked); waited < stageWithin-3*time.Second || waited > stageWithin+time.Second {
 		t.Errorf("the next pods were evicted %s after large ones that find no node, want about %s", waited, stageWithin)
+	}
+}
+
+// A pod whose budget allows no eviction goes by force when the terminationGracePeriod of its node is
+// over, which begins when the NodeClaim is deleted: no stage waits for it.
+func TestDrainWaitsForNoPodThatItsBudgetHolds(t *testing.T) {
+	for allowed, want := range map[int32]string{0: "middle-m-0", 1: "web-m-0 middle-m-0"} {
+		m := machine("m", "D16")
+		claim := m[0].(*karpv1.NodeClaim) // the clock of the test is an hour ahead
+		claim.Spec.ExpireAfter, claim.CreationTimestamp = karpv1.MustParseNillableDuration("1h"), metav1.NewTime(time.Now().Add(-time.Minute))
+		claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 90 * time.Second}
+		w := newWorld(t, append(all(m, running(1, "web", "3", "m"), running(1, "middle", "1", "m"), running(2, "small", "200m", "m")),
+			guard(1, allowed))...)
+		deleting := func() bool {
+			w.must(w.kube.Get(w.ctx, client.ObjectKeyFromObject(claim), claim))
+			return !claim.DeletionTimestamp.IsZero()
+		}
+		for began := w.clock.Now(); len(w.evictor.pods) == 0 && w.clock.Since(began) < time.Minute; {
+			w.passFor(look)
+			w.cloud()
+		}
+		asked := w.clock.Now()
+		for !deleting() && w.clock.Since(asked) < time.Minute {
+			w.evictor.pods = slices.DeleteFunc(w.evictor.pods, func(p *corev1.Pod) bool { return allowed == 0 && p.Labels["app"] == "web" })
+			w.evict()
+			w.passFor(look)
+		}
+		if took := w.clock.Since(asked); took >= stageWithin {
+			t.Errorf("%d evictions allowed: the NodeClaim is deleted %s after the first eviction, want less than %s", allowed, took, stageWithin)
+		}
+		if got := strings.Join(w.evicted, " "); got != want {
+			t.Errorf("%d evictions allowed: evicted were %q, want %q", allowed, got, want)
+		}
 	}
 }
 
