@@ -371,7 +371,8 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 			strings.Join(templates.unclear, " and "))
 	}
 	if at := podHint(u); at != "" && len(templates.found) == 0 && have == 0 {
-		e.note("%s %s/%s: may make pods (%s), which are not planned for; give the objects that it makes, or its pods", kind, namespace, u.GetName(), at)
+		e.note("%s %s/%s: may make pods (%s), which are not planned for; give the objects that it makes, or its pods",
+			kind, namespace, u.GetName(), at)
 	}
 	return nil
 }

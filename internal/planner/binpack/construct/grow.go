@@ -27,7 +27,7 @@ type growth struct {
 
 // grower lets bins of a packing grow.
 type grower struct {
-	*Builder
+	builder *Builder
 	packing *reduced.Packing
 	// left are the classes with items that are left out, the highest priority first.
 	left []int32
@@ -73,22 +73,23 @@ func leftByPriority(p *reduced.Packing) []int32 {
 // grown is the best larger type for a bin of a pattern, nil where none may be bought in its place
 // that holds more.
 func (w *grower) grown(k int) *growth {
-	c, p, pt := w.c, w.packing, &w.packing.Patterns[k]
+	g, p, pt := w.builder, w.packing, &w.packing.Patterns[k]
+	c := g.c
 	if c.Types[pt.Type].Fixed {
 		return nil
 	}
-	clear(w.load)
+	clear(g.load)
 	for _, it := range pt.Items {
 		for d, v := range c.Classes[it.Class].Size {
-			w.load[d] += v * int64(it.Count)
+			g.load[d] += v * int64(it.Count)
 		}
 	}
 	p.Limits.Open(pt.Type, -1)
 	defer p.Limits.Open(pt.Type, 1)
 	var best *growth
 	for _, t := range c.Buyable {
-		w.steps++
-		larger := c.Types[t].Cost > c.Types[pt.Type].Cost && reduced.Fits(w.load, c.Types[t].Capacity)
+		g.steps++
+		larger := c.Types[t].Cost > c.Types[pt.Type].Cost && reduced.Fits(g.load, c.Types[t].Capacity)
 		if !larger || p.Limits.Room(t) == 0 || !c.Holds(t, pt.Items) {
 			continue
 		}
@@ -102,12 +103,12 @@ func (w *grower) grown(k int) *growth {
 
 // addLeft fills a bin that has the items up with what is left out, and reports whether any has room.
 func (w *grower) addLeft(own *growth, items []reduced.Content) bool {
-	c, bin := w.c, &w.fillings.fill.Bin
+	g, c, bin := w.builder, w.builder.c, &w.builder.fillings.fill.Bin
 	sigs := c.Acceptances[c.Types[own.binType].Acceptance]
 	bin.Begin(own.binType)
 	bin.PutAll(items)
 	placed := 0 // of the highest priority
-	w.steps += int64(len(w.left))
+	g.steps += int64(len(w.left))
 	for _, i := range w.left {
 		cl := &c.Classes[i]
 		if !sigs.Has(cl.Signature) {
