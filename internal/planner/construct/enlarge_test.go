@@ -30,16 +30,22 @@ func ladder(sizes int) *instance.Instance {
 	return instance.New(feasible.New(p, nil))
 }
 
+// nodeToGrow is a new node of the first of so many sizes, with one pod of the class of a ladder.
+func nodeToGrow(sizes int) (*placement.State, *instance.Class, *placement.Place) {
+	in := ladder(sizes)
+	s := placement.New(in, nil, placement.Decision{}, []int{0}, false)
+	class := &in.Classes[0]
+	pl := s.NewNode(class.Levels[0].Options.Next(0))
+	s.Buy(pl)
+	s.Put(class, 0, 1, pl)
+	return s, class, pl
+}
+
 // What is the same for all options is made once: how many pods a node grows for is found by halves,
 // and each look at a number goes over all options.
 func TestEnlargeAllocatesNothingForEachOption(t *testing.T) {
 	allocations := func(sizes int) float64 {
-		in := ladder(sizes)
-		s := placement.New(in, nil, placement.Decision{}, []int{0}, false)
-		class := &in.Classes[0]
-		pl := s.NewNode(class.Levels[0].Options.Next(0))
-		s.Buy(pl)
-		s.Put(class, 0, 1, pl)
+		s, class, pl := nodeToGrow(sizes)
 		return testing.AllocsPerRun(20, func() {
 			if n := (enlarger{state: s}).enlarge(class, 0, 20, pl); n != 7 {
 				t.Fatalf("a node of 8 cores with a pod of one grows for %d pods, want 7", n)
@@ -55,12 +61,7 @@ func TestEnlargeAllocatesNothingForEachOption(t *testing.T) {
 // thousand, ends by it.
 func TestEnlargeCountsTheOptionsItLooksAt(t *testing.T) {
 	steps := func(sizes int) time.Duration {
-		in := ladder(sizes)
-		s := placement.New(in, nil, placement.Decision{}, []int{0}, false)
-		class := &in.Classes[0]
-		pl := s.NewNode(class.Levels[0].Options.Next(0))
-		s.Buy(pl)
-		s.Put(class, 0, 1, pl)
+		s, class, pl := nodeToGrow(sizes)
 		clock := meter.Steps()
 		(enlarger{state: s, work: clock.Work()}).enlarge(class, 0, 20, pl)
 		return clock.Now()
