@@ -68,7 +68,7 @@ const (
 	optionSteps = 15    // of each option that is told apart by topology
 	wordSteps   = 2     // of each word of a set that is divided
 
-	enlargeSteps = 2 // of each option at which a node that grows is looked at
+	enlargeSteps = 1 // of each option at which a node that grows is looked at
 )
 
 // with continues the same plan by other parameters.

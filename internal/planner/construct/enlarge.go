@@ -31,10 +31,13 @@ func (e enlarger) enlarge(c *instance.Class, l, want int, pl *placement.Place) i
 	s, in := e.state, e.state.Instance
 	set := s.SharedOptions(c, l, pl)
 	affordable := e.affordable(set, pl.Option)
+	if n := e.mostHeld(affordable, c, want, pl); n < want {
+		want = n
+	}
 	each := int64(affordable.Count()) * enlargeSteps
 	pods := append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l})
 	holding := func(n int) int {
-		e.work.Spend(each)
+		e.work.Spend(each / 2)
 		load := s.UsedWith(c, n, pl)
 		best := -1
 		pods[len(pods)-1].Count = n
@@ -51,12 +54,52 @@ func (e enlarger) enlarge(c *instance.Class, l, want int, pl *placement.Place) i
 		}
 		return best
 	}
-	n := sort.Search(want, func(n int) bool { return holding(n+1) < 0 })
+	if want == 0 {
+		return 0
+	}
+	if o := holding(want); o >= 0 { // always, unless minValues keep the node from it
+		s.Exchange(pl, o)
+		return want
+	}
+	n := sort.Search(want-1, func(n int) bool { return holding(n+1) < 0 })
 	if n == 0 {
 		return 0
 	}
 	s.Exchange(pl, holding(n))
 	return n
+}
+
+// mostHeld is how many pods of a class more the options hold at most, up to so many, each beside the
+// pods of a node.
+func (e enlarger) mostHeld(options bitset.Set, c *instance.Class, want int, pl *placement.Place) int {
+	none := e.state.UsedWith(c, 0, pl)
+	one := e.state.UsedWith(c, 1, pl)
+	for d := range one {
+		one[d] -= none[d]
+	}
+	most, run, looks := int64(0), int32(-1), int64(0)
+	for o := range options.All {
+		if r := e.state.Instance.Space.Options[o].Run; r == run {
+			continue // it holds as much as the one before
+		} else {
+			run = r
+		}
+		looks++
+		net, n := e.state.Instance.Space.Net(o), int64(want)
+		for d, v := range one {
+			switch free := net[d] - none[d]; {
+			case free < 0:
+				n = 0
+			case v > 0:
+				n = min(n, free/v)
+			}
+		}
+		if most = max(most, n); most >= int64(want) {
+			break
+		}
+	}
+	e.work.Spend(looks * enlargeSteps / 2)
+	return int(most)
 }
 
 // affordable are the options of a set that the ledger affords in the place of an old one, which is
@@ -74,6 +117,6 @@ func (e enlarger) affordable(set bitset.Set, old int) bitset.Set {
 			out.Remove(o)
 		}
 	}
-	e.work.Spend(looks * enlargeSteps)
+	e.work.Spend(looks * enlargeSteps / 2)
 	return out
 }

@@ -2,6 +2,7 @@ package nodechoice
 
 import (
 	"slices"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
@@ -105,7 +106,8 @@ func (ch *chooser) unrestricted() bool {
 // node are counted in Left again.
 func (ch *chooser) choose() Result {
 	s := ch.c.State
-	k, sol := ch.solve()
+	chosen := ch.solve()
+	k, sol := chosen.packing, chosen.sol
 	res := Result{First: model.Money(sol.FirstCost), Bound: model.Money(sol.LowerBound), Rounds: sol.Rounds, Exact: ch.exact}
 	for i := range ch.demands {
 		d := &ch.demands[i]
@@ -135,57 +137,120 @@ func (ch *chooser) choose() Result {
 }
 
 // mostPasses is how often packings are made without time until none exceeds a line that is not
-// known to be scarce. fewShort is up to how many lines are taken for scarce because they are short.
-const (
-	mostPasses = 4
-	fewShort   = 8
-)
+// known to be scarce.
+const mostPasses = 4
+
+// packed is a packing and its solution.
+type packed struct {
+	*packing
+	sol *binpack.Solution
+}
 
 // solve packs as if only those lines of the ledger ran out that are scarce, which it finds by
 // packings without time: a line is scarce once a packing exceeds it. Of options that scarce lines
-// tell apart more are worth buying. Only lines that tell options apart limit a packing, so that
-// its bound holds; where others have to, it is no bound of the plan's.
-func (ch *chooser) solve() (*packing, *binpack.Solution) {
-	scarce := ch.shortLines()
-	if len(scarce) > 0 {
-		ch.c.Undominate(scarce)
-	}
+// tell apart more are worth buying; where the packer does better without these, it goes without:
+// of more it sometimes makes less.
+// Only with them, and where no line limits the packing that tells no options apart, its bound is the
+// plan's. Of all packings that exceed nothing the best stays.
+func (ch *chooser) solve() packed {
 	timed := ch.effort.Policy.Budget > 0
-	if !timed || ch.mayRunOut(scarce) {
-		for range mostPasses {
-			k := ch.limitedPacking(scarce)
-			k.problem.Budget = 0
-			sol := binpack.SolveBy(&k.problem, ch.effort.Searches)
-			more := ch.exceeded(k, sol, scarce)
-			if len(more) > 0 {
-				scarce = append(scarce, more...)
-				ch.c.Undominate(scarce)
-				continue
-			}
-			if !timed {
-				return k, sol
-			}
-			break
-		}
+	if timed && !ch.mayRunOut() {
+		return ch.limitedPacking(nil, ch.effort.Policy.Budget)
 	}
+	scarce, best := ch.findScarce()
+	if best.sol == nil {
+		return ch.withAllLines(scarce, best)
+	}
+	if len(scarce) == 0 {
+		if timed {
+			return ch.finish(scarce, best, ch.effort.Policy.Budget)
+		}
+		return best
+	}
+	exact := ch.exact
+	ch.c.Undominate(nil)
+	narrow := ch.limitedPacking(scarce, 0)
+	if exceeded, _ := ch.usedUp(narrow, scarce); len(exceeded) > 0 {
+		narrow = packed{}
+	} else if timed { // half of the time: more of it seldom helps
+		narrow = ch.finish(scarce, narrow, ch.effort.Policy.Budget/2)
+	}
+	ch.c.Undominate(scarce)
 	if timed {
-		k := ch.limitedPacking(scarce)
-		sol := binpack.SolveBy(&k.problem, ch.effort.Searches)
-		more := ch.exceeded(k, sol, scarce)
-		if len(more) == 0 {
-			return k, sol
-		}
-		ch.c.Undominate(append(scarce, more...))
+		ch.exact = exact
+		best = ch.finish(scarce, best, ch.effort.Policy.Budget)
 	}
-	k := ch.packing(ch.in.UsedDims())
-	k.addLines(ch.in.Space, ch.c.State.Ledger, func(int) bool { return true })
-	ch.exact = false
-	ch.leaveTime(k)
-	return k, binpack.SolveBy(&k.problem, ch.effort.Searches)
+	if narrow.sol != nil && best.orBetter(narrow).sol == narrow.sol {
+		ch.c.Undominate(nil)
+		ch.exact = false
+		return narrow
+	}
+	return best
 }
 
-// limitedPacking is a packing that the scarce lines and reservations limit.
-func (ch *chooser) limitedPacking(scarce []int) *packing {
+// finish spends the time on a packing that scarce lines limit, and returns it or the one before.
+func (ch *chooser) finish(scarce []int, before packed, budget time.Duration) packed {
+	now := ch.limitedPacking(scarce, budget)
+	if exceeded, _ := ch.usedUp(now, scarce); len(exceeded) > 0 {
+		return ch.withAllLines(append(slices.Clip(scarce), exceeded...), before)
+	}
+	return before.orBetter(now)
+}
+
+// findScarce finds the lines that are scarce, and the best packing without time that they limit,
+// which has no solution where each exceeds a line still. The options worth buying are those for them.
+func (ch *chooser) findScarce() (scarce []int, best packed) {
+	for range mostPasses {
+		now := ch.limitedPacking(scarce, 0)
+		exceeded, scant := ch.usedUp(now, scarce)
+		if len(exceeded) == 0 {
+			best = best.orBetter(now)
+		}
+		more := slices.Concat(exceeded, scant)
+		if len(more) == 0 {
+			break
+		}
+		scarce = append(scarce, more...)
+		ch.c.Undominate(scarce)
+	}
+	return scarce, best
+}
+
+// withAllLines is a packing that all lines limit, or one that exceeds nothing where that is better.
+func (ch *chooser) withAllLines(scarce []int, best packed) packed {
+	ch.c.Undominate(scarce)
+	k := ch.packing(ch.in.UsedDims())
+	k.addLines(ch.in.Space, ch.c.State.Ledger, func(int) bool { return true })
+	ch.leaveTime(k)
+	ch.exact = false
+	return best.orBetter(ch.pack(k))
+}
+
+// orBetter is the other packing where it places more, of the highest priority at which they differ,
+// or costs less, and else this one. A packing without a solution is none.
+func (p packed) orBetter(o packed) packed {
+	if p.sol == nil {
+		return o
+	}
+	var at *binpack.Class // the class of highest priority of which they place unlike many
+	fewer := map[int32]int{}
+	for i := range p.problem.Classes {
+		class := &p.problem.Classes[i]
+		fewer[class.Priority] += o.sol.Unplaced[i] - p.sol.Unplaced[i]
+	}
+	for i := range p.problem.Classes {
+		if class := &p.problem.Classes[i]; fewer[class.Priority] != 0 && (at == nil || class.Priority > at.Priority) {
+			at = class
+		}
+	}
+	if at != nil && fewer[at.Priority] < 0 || at == nil && o.sol.Cost <= p.sol.Cost {
+		return o
+	}
+	return p
+}
+
+// limitedPacking is a packing that the scarce lines and reservations limit, made with a budget.
+func (ch *chooser) limitedPacking(scarce []int, budget time.Duration) packed {
 	k := ch.packing(ch.in.UsedDims())
 	lines := ch.in.Space.Supply.Lines
 	k.addLines(ch.in.Space, ch.c.State.Ledger, func(line int) bool {
@@ -194,39 +259,22 @@ func (ch *chooser) limitedPacking(scarce []int) *packing {
 	if len(k.problem.Shared) > 0 {
 		ch.leaveTime(k)
 	}
-	return k
+	k.problem.Budget = min(k.problem.Budget, budget)
+	return ch.pack(k)
 }
 
-// shortLines are the lines of counts which have less left than there are pods, if they are few.
-func (ch *chooser) shortLines() []int {
-	total := 0
-	for i := range ch.demands {
-		total += ch.demands[i].Count
-	}
-	var out []int
-	for line := range ch.in.Space.Supply.Lines {
-		switch of := &ch.in.Space.Supply.Lines[line]; of.Reason {
-		case model.ReasonReservation, model.ReasonLimit, model.ReasonCostLimit:
-		default:
-			if ch.c.State.Ledger.Left(line) < int64(total) {
-				out = append(out, line)
-			}
-		}
-	}
-	if len(out) > fewShort {
-		return nil
-	}
-	return out
+func (ch *chooser) pack(k *packing) packed {
+	return packed{k, binpack.SolveBy(&k.problem, ch.effort.Searches)}
 }
 
-// mayRunOut reports whether a machine for each pod would exceed a line beside the scarce ones.
-func (ch *chooser) mayRunOut(scarce []int) bool {
+// mayRunOut reports whether a machine for each pod would exceed a line.
+func (ch *chooser) mayRunOut() bool {
 	total := int64(0)
 	for i := range ch.demands {
 		total += int64(ch.demands[i].Count)
 	}
 	for line := range ch.in.Space.Supply.Lines {
-		if most := ch.in.Space.Supply.Most(line); most > 0 && ch.c.State.Ledger.Left(line)/most < total && !slices.Contains(scarce, line) {
+		if most := ch.in.Space.Supply.Most(line); most > 0 && ch.c.State.Ledger.Left(line)/most < total {
 			return true
 		}
 	}
@@ -267,23 +315,27 @@ func (ch *chooser) leaveTime(k *packing) {
 	}
 }
 
-// exceeded lists the lines of the ledger, but for the scarce ones, that the packing needs more of than
-// is left, or any of if pods found no node.
-func (ch *chooser) exceeded(k *packing, sol *binpack.Solution, scarce []int) []int {
-	use := make([]int64, len(ch.in.Space.Supply.Lines))
-	for _, packed := range sol.Bins {
-		for _, u := range ch.in.Space.Uses(k.options[packed.Type]) {
-			use[u.Line] += u.Amount * int64(packed.Times)
+// usedUp lists the lines of the ledger, but for the scarce ones, that a packing needs more of than is
+// left; and where pods found no node, those of which it leaves less than an option may take.
+func (ch *chooser) usedUp(p packed, scarce []int) (exceeded, scant []int) {
+	supply := &ch.in.Space.Supply
+	use := make([]int64, len(supply.Lines))
+	for _, bin := range p.sol.Bins {
+		for _, u := range ch.in.Space.Uses(p.options[bin.Type]) {
+			use[u.Line] += u.Amount * int64(bin.Times)
 		}
 	}
-	short := slices.ContainsFunc(sol.Unplaced, func(n int) bool { return n > 0 })
-	var out []int
+	short := slices.ContainsFunc(p.sol.Unplaced, func(n int) bool { return n > 0 })
 	for line, n := range use {
-		if (n > ch.c.State.Ledger.Left(line) || short && n > 0) && !slices.Contains(scarce, line) {
-			out = append(out, line)
+		switch left := ch.c.State.Ledger.Left(line) - n; {
+		case slices.Contains(scarce, line):
+		case left < 0:
+			exceeded = append(exceeded, line)
+		case short && n > 0 && left < supply.Most(line):
+			scant = append(scant, line)
 		}
 	}
-	return out
+	return exceeded, scant
 }
 
 // buy buys one node and puts pods of demands on it. It declines if the pods together

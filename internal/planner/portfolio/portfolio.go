@@ -42,12 +42,14 @@ const (
 	restorePreferences refinements = 1 << iota
 	// packAgain constructs the best plan again with time for the bin packer.
 	packAgain
+	// smallFirst tries the small pods first where limits leave some out.
+	smallFirst
 )
 
 // Standard is the portfolio that production uses.
 func Standard() *Portfolio {
 	return &Portfolio{
-		strategies: standardStrategies(), refinements: restorePreferences | packAgain,
+		strategies: standardStrategies(), refinements: restorePreferences | packAgain | smallFirst,
 		neighbourhoods: lns.AllOperators, packing: binpack.AllSearches,
 	}
 }
@@ -87,6 +89,7 @@ func Parts() []Part {
 		Part{Kind: "strategy", Name: "all of them", Whole: true, leave: func(f *Portfolio) { f.strategies = nil }},
 		refinement("restore preferences", restorePreferences),
 		refinement("construct again with time", packAgain),
+		refinement("small pods first", smallFirst),
 		operator("guide", lns.Guide),
 		operator("around", lns.Around),
 		operator("restart", lns.Restart),

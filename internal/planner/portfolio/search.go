@@ -96,10 +96,25 @@ func (q *search) fill(c *construct.Constructor, a attempt, policy *model.Policy)
 	return o
 }
 
-// run plans by every strategy that is worth trying and returns the best plan. It begins
+// run plans by every strategy that is worth trying and returns the best plan. Where that leaves pods
+// out, a plan that gives room to the small ones of a priority first may place more; since it has no
+// room to spare, nothing is searched from it.
+func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.Policy) Outcome {
+	o := q.runAll(empty, zero, policy)
+	if q.portfolio.refinements&smallFirst == 0 || o.Plan.State.Unplaced() == 0 || len(q.in.Space.Supply.Lines) == 0 {
+		return o
+	}
+	small := q.try(attempt{params: construct.Params{Strategy: construct.Strategy{SmallFirst: true}}, decision: o.Plan.State.Decision}, q.quick)
+	if !small.Result.Entangled && small.Plan.State.PlacesMore(o.Plan.State) {
+		return small
+	}
+	return o
+}
+
+// runAll plans by every strategy that is worth trying and returns the best plan. It begins
 // with the empty plan of an attempt by the zero strategy. If further strategies may
 // follow, each plan is made without time, and what time is left goes to the best one.
-func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.Policy) Outcome {
+func (q *search) runAll(empty *construct.Constructor, zero attempt, policy *model.Policy) Outcome {
 	pods, most := q.in.Space.Problem.PodCount(), smallProblem
 	quick, first := pods <= largeProblem, policy
 	if quick {
@@ -118,9 +133,8 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 		best: best, improved: policy.Budget <= 0 || !quick, longest: q.clock.Now() - start, tried: []sketch{sketchOf(best.Plan.State)},
 	}
 	for _, strategy := range q.portfolio.worthTrying(best.Plan, best.Result, most) {
-		// Where something ran out, nodes one by one and small pods first are worth a little delay.
-		forShort := strategy.ScarcityFirst || strategy.SmallFirst || strategy == construct.Strategy{Sequential: true}
-		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || forShort)
+		// Where something ran out, nodes one by one are worth a little delay.
+		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy == construct.Strategy{Sequential: true})
 		if !needed && q.late(ahead, r.longest) {
 			break
 		}

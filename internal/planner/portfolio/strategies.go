@@ -60,7 +60,6 @@ func standardStrategies() []entry {
 	return []entry{
 		{construct.Strategy{Sequential: true}, func(s situation) bool { return s.short || s.choice }},
 		{construct.Strategy{Sequential: true, ScarcityFirst: true}, whenShort},
-		{construct.Strategy{SmallFirst: true}, whenShort},
 		{construct.Strategy{ByCount: true}, whenChoice},
 		{construct.Strategy{BySize: true}, whenChoice},
 		{construct.Strategy{BySize: true, ByCount: true}, whenChoice},

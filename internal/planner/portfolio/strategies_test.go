@@ -31,10 +31,10 @@ func TestStrategiesFollowProblem(t *testing.T) {
 		has      construct.Strategy
 	}{
 		{"nothing to choose", []model.PodClass{class(0)}, nil, 0, 300, 0, construct.Strategy{}},
-		{"something ran out", []model.PodClass{class(0)}, nil, 5, 300, 3, construct.Strategy{SmallFirst: true}},
+		{"something ran out", []model.PodClass{class(0)}, nil, 5, 300, 2, construct.Strategy{Sequential: true, ScarcityFirst: true}},
 		{"nodes", []model.PodClass{class(0)}, []model.Node{node}, 0, 300, 9, construct.Strategy{FewestNodes: true}},
 		{"priorities", []model.PodClass{class(0), class(1)}, nil, 0, 300, 8, construct.Strategy{IgnorePriority: true}},
-		{"preferences and pods that wait", []model.PodClass{preferring}, nil, 5, 300, 10, construct.Strategy{HardOnly: true}},
+		{"preferences and pods that wait", []model.PodClass{preferring}, nil, 5, 300, 9, construct.Strategy{HardOnly: true}},
 		{"preferences alone", []model.PodClass{preferring}, nil, 0, 300, 0, construct.Strategy{}},
 		{"too many pods", []model.PodClass{class(0)}, []model.Node{node}, 0, 9, 0, construct.Strategy{}},
 	} {
