@@ -180,7 +180,7 @@ func refit(machine *model.NewNode, alone *model.Problem, catalogs *feasible.Cata
 	for i, level := range levels {
 		pods = append(pods, PodsOn{Class: i, Level: level, Count: len(machine.Pods[i].Pods)})
 	}
-	out := g.Machine(g.Space.NewLedger(), option, pods)
+	out, _ := g.Machine(g.Space.NewLedger(), option, pods)
 	out.Pool, out.Pods = machine.Pool, machine.Pods
 	return out
 }

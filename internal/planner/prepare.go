@@ -92,16 +92,16 @@ func (g *Prepared) Varied(option int, pods []PodsOn) bool {
 
 // Machine describes a node to be bought with these pods on it: every offering that would
 // hold them and that the ledger admits, the option's own among them. The ledger must
-// have room for the option; Machine does not book it. It remembers what it found, so that
-// calls must not overlap.
-func (g *Prepared) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) model.NewNode {
+// have room for the option; Machine does not book it. It also returns the option of the first
+// offering, which is bought if it can be. It remembers what it found, so that calls must not overlap.
+func (g *Prepared) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) (node model.NewNode, best int) {
 	s := *g.state
 	s.Ledger = ledger
 	ledger.Take(option, 1)
 	pl := g.place(option, pods)
-	node := g.offers.NewNode(&s, pl)
+	node = g.offers.NewNode(&s, pl)
 	ledger.Take(pl.Option, -1)
-	return node
+	return node, pl.Option
 }
 
 // place is a node to be bought with pods on it, which no counts know of.

@@ -18,6 +18,9 @@ type Bin struct {
 	// Frozen new nodes belong to a command that is made. No other command may count
 	// on their room or give them up.
 	Frozen bool
+	// exchanged is 1 more than the option of the space that the ledger has for a new node which is
+	// described, 0 where it has that of Option.
+	exchanged int32
 	// Pods have moved in since the state began, in the order in which they came.
 	Pods []Relocated
 	// ports and attached are the host ports and the shared disks in use.

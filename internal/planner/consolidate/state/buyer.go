@@ -382,12 +382,17 @@ func (b *Buyer) podsOn(i int32) []planner.PodsOn {
 }
 
 // Describe is a new node with all offerings that would hold its pods and that are left
-// of limits without the node itself. Pods are not listed.
+// of limits without the node itself. Pods are not listed. The first of them is what will be bought:
+// from then on it takes of limits and quotas, in the place of the option that was chosen for room.
 func (b *Buyer) Describe(i int32) model.NewNode {
-	option := b.st.Bins.Option(i).Option
-	b.st.Ledger.Take(option, -1)
-	node := b.st.Problem.Prepared.Machine(b.st.Ledger, option, b.podsOn(i))
-	b.st.Ledger.Take(option, 1)
+	from := bookedFor(b.st, i)
+	b.st.Ledger.Take(int(from), -1)
+	node, best := b.st.Problem.Prepared.Machine(b.st.Ledger, int(from), b.podsOn(i))
+	b.st.Ledger.Take(int(from), 1)
+	if to := int32(best); to != from {
+		b.st.Bins.At(i).book(b.st.Ledger, from, to)
+		b.st.log = append(b.st.log, Change{Kind: Exchanged, Bin: i, from: from, to: to})
+	}
 	node.Offerings = slices.Clone(node.Offerings)
 	return node
 }

@@ -15,6 +15,8 @@ const (
 	Lifted
 	Removed
 	Bought
+	// Exchanged says that the ledger has another option for a new node; see [Buyer.Describe].
+	Exchanged
 )
 
 // Change is one entry of the log of a state. Logs are long, so it is small: the pods that
@@ -28,6 +30,8 @@ type Change struct {
 	// Relocated are the pods that were put; Kind is then Put.
 	Relocated
 	before sharing
+	// from and to are options of the space; Kind is then Exchanged.
+	from, to int32
 }
 
 // Mark is where the log is now.
@@ -51,6 +55,8 @@ func (s *State) Undo(mark int) {
 			s.unremove(c)
 		case Bought:
 			s.unbuy(c)
+		case Exchanged:
+			s.Bins.At(c.Bin).book(s.Ledger, c.to, c.from)
 		}
 		s.log = s.log[:len(s.log)-1]
 	}
@@ -179,4 +185,19 @@ func (s *State) unbuy(c *Change) {
 	s.Bins.pop()
 	s.price -= o.Price
 	s.Ledger.Take(o.Option, -1)
+}
+
+// book exchanges what the ledger has for a new node, from one option of the space to another.
+func (b *Bin) book(ledger *feasible.Ledger, from, to int32) {
+	ledger.Take(int(from), -1)
+	ledger.Take(int(to), 1)
+	b.exchanged = to + 1
+}
+
+// bookedFor is the option of the space that the ledger has for a new node.
+func bookedFor(s *State, i int32) int32 {
+	if own := s.Bins.At(i).exchanged; own > 0 {
+		return own - 1
+	}
+	return int32(s.Bins.Option(i).Option)
 }
