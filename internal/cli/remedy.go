@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -298,33 +297,6 @@ func explainedValue(t *model.InstanceType, o *model.Offering, r model.Requiremen
 	return ""
 }
 
-// tolerate adds tolerations for the taints of a NodePool to the pod.
-func (a *adviser) tolerate(pool int) []remedy {
-	target := &a.made.input.Problem.Pools[pool]
-	tolerations := slices.Clone(a.class.Tolerations)
-	var words []string
-	for _, taint := range target.Taints {
-		if model.Untolerated([]model.Taint{taint}, tolerations) != nil {
-			words = append(words, taint.String())
-			tolerations = append(tolerations, model.Toleration{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
-		}
-	}
-	if len(words) == 0 {
-		return nil
-	}
-	cost, ok := a.try(func(_ *model.Problem, class *model.PodClass) { class.Tolerations = tolerations })
-	if !ok {
-		return nil
-	}
-	var list []corev1.Toleration
-	for _, t := range tolerations {
-		list = append(list, corev1.Toleration{
-			Key: t.Key, Operator: tolerationOperator(t), Value: t.Value, Effect: corev1.TaintEffect(t.Effect),
-		})
-	}
-	return a.patched("tolerate "+strings.Join(words, ", "), map[string]any{"tolerations": list}, cost)
-}
-
 // jobPatch changes the specification of a Job's pods, and takes away the selector and the labels
 // by which the API server ties pods to this very Job.
 func (a *adviser) jobPatch(spec map[string]any) []byte {
@@ -336,16 +308,6 @@ func (a *adviser) jobPatch(spec map[string]any) []byte {
 		return nil
 	}
 	return text
-}
-
-func tolerationOperator(t model.Toleration) corev1.TolerationOperator {
-	switch {
-	case t.Exists:
-		return corev1.TolerationOpExists
-	case t.Compare == "":
-		return corev1.TolerationOpEqual
-	}
-	return corev1.TolerationOperator(t.Compare)
 }
 
 // ofRuntimeClass reports whether a RuntimeClass adds the label to the selectors of its pods,

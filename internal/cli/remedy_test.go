@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// explainedIn is what nap explain answers about objects, in JSON.
+func explainedIn(t *testing.T, objects, asked string, flags ...string) storyAsJSON {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "in.yaml")
+	if err := os.WriteFile(path, []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append([]string{"explain"}, strings.Fields(asked)...), "-f", path, "--budget", "0", "-o", "json")
+	out, errs, code := nap.Run(t, append(args, flags...)...)
+	var answer storyAsJSON
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != 2 {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, errs, out)
+	}
+	for _, c := range answer.Commands {
+		readsAsCommand(t, c)
+		understood(t, c)
+	}
+	return answer
+}
+
+// storyAsJSON is what tests read of an explanation.
+type storyAsJSON struct {
+	Fix      string
+	Commands []string
+	Remedies []struct{ Change, Command string }
+}
+
+// tainted is a NodePool with a taint.
+func tainted() string {
+	return poolWith("weight: 1", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]\n"+
+		"      taints: [{key: team, value: a, effect: NoSchedule}]") + "---\n"
+}
+
+// TestTolerateKeepsTheTemplatesOwn: a patch replaces the whole list of tolerations. It has those of
+// the template with all their fields, and none which the API server adds to each pod: with those, but
+// for their seconds, pods would never leave a node that is lost.
+func TestTolerateKeepsTheTemplatesOwn(t *testing.T) {
+	const (
+		// what the API server has added to a pod
+		added = `[{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}, ` +
+			`{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 300}, ` +
+			`{key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}, ` +
+			`{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}, ` +
+			`{key: kata, operator: Exists}, {key: mine, operator: Exists, effect: NoExecute, tolerationSeconds: 7}]`
+		runtime = "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: kata}, handler: kata, scheduling: {tolerations: [{key: kata, operator: Exists}]}}\n---\n"
+		pod     = "{apiVersion: v1, kind: Pod, metadata: {name: web-abc-1, labels: {app: web, pod-template-hash: abc}, " +
+			"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-abc, uid: r1, controller: true}]}, " +
+			"spec: {runtimeClassName: kata, containers: [{name: c, resources: {requests: {cpu: 1}, limits: {nvidia.com/gpu: 1}}}], tolerations: " + added + "}, " +
+			"status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}}\n"
+		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}}, " +
+			"template: {metadata: {labels: {app: web}}, spec: {runtimeClassName: kata, containers: [{name: c, resources: {requests: {cpu: 1}, limits: {nvidia.com/gpu: 1}}}]%s}}}}\n"
+		own  = `, tolerations: [{key: zzz, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]`
+		want = `{"key":"team","operator":"Equal","value":"a","effect":"NoSchedule"}]`
+	)
+	template := func(own string) string { return strings.Replace(deployment, "%s", own, 1) }
+	for name, of := range map[string]struct{ objects, want string }{
+		"owner and pod": {template("") + "---\n" + pod, `"tolerations":[` + want},
+		"owner alone":   {template(own), `"tolerations":[{"key":"zzz","operator":"Exists","effect":"NoExecute","tolerationSeconds":5},` + want},
+		"pod alone":     {pod, `"tolerations":[{"key":"mine","operator":"Exists","effect":"NoExecute","tolerationSeconds":7},` + want},
+	} {
+		answer := explainedIn(t, tainted()+runtime+of.objects, "deploy/web")
+		if len(answer.Remedies) == 0 || !strings.Contains(answer.Remedies[0].Command, of.want) {
+			t.Errorf("%s: no remedy with %s in %+v", name, of.want, answer.Remedies)
+		}
+	}
+}
