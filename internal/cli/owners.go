@@ -8,7 +8,7 @@ import (
 )
 
 // podOwners are the workloads which pods belong to, as in "Deployment default/web", by the
-// pod's name.
+// pod's name. Pods that another pod controls stand for themselves.
 type podOwners map[string]string
 
 // newPodOwners has room for the pods that a problem asks places for.
@@ -28,12 +28,21 @@ func (o podOwners) note(in *fleet.Input, refs []model.PodRef) []string {
 	for i, ref := range refs {
 		names[i] = ref.String()
 		p := in.Record(ref)
-		if p != nil && last != nil && p.Owner == last.Owner && p.Owner.Kind != "" && p.Ref.Namespace == last.Ref.Namespace {
+		if p != nil && last != nil && p.Owner == last.Owner && p.Owner.Kind != "" && p.Owner.Kind != "Pod" &&
+			p.Ref.Namespace == last.Ref.Namespace {
 			o[names[i]] = o[names[i-1]]
 			continue
 		}
-		o[names[i]], last = in.Owner(ref), p
+		o[names[i]], last = shownName(in, ref), p
 	}
 	slices.Sort(names)
 	return names
+}
+
+// shownName is [fleet.Pod.ShownName] of a pod.
+func shownName(in *fleet.Input, ref model.PodRef) string {
+	if p := in.Record(ref); p != nil {
+		return p.ShownName()
+	}
+	return "Pod " + ref.String()
 }

@@ -257,7 +257,7 @@ func (r *planReport) addPending(m *madePlan, u *model.Unschedulable) {
 	for _, i := range u.Pods {
 		ref := m.input.Problem.Classes[u.Class].Pods[i]
 		pending.Pod = ref.String()
-		r.owners[pending.Pod] = m.input.Owner(ref)
+		r.owners[pending.Pod] = shownName(m.input, ref)
 		r.Unschedulable = append(r.Unschedulable, pending)
 	}
 }

@@ -56,8 +56,11 @@ type adviser struct {
 	made  *madePlan
 	class *model.PodClass
 	ref   model.PodRef
-	// owner is the kind, namespace and name of what controls the pod.
+	// owner is the kind, namespace and name of what controls the pod; the pod's own where it is
+	// bare, or controlled by another pod.
 	owner string
+	// ofPod is set where another pod controls the pod.
+	ofPod bool
 	// waiting are all pods of the class that wait for the same reason.
 	waiting []model.PodRef
 	// left is the problem that the plan leaves, once a change was tried.
@@ -116,7 +119,7 @@ func (m *madePlan) decidedRemedies(ref model.PodRef, d *decided) []remedy {
 func (m *madePlan) adviserOf(ref model.PodRef, class *model.PodClass) *adviser {
 	a := &adviser{made: m, class: class, ref: ref, owner: "Pod " + ref.String()}
 	if record := m.input.Record(ref); record != nil {
-		a.owner = record.OwnerName()
+		a.owner, a.ofPod = record.ShownName(), record.Owner.Kind == "Pod"
 	}
 	return a
 }
@@ -337,8 +340,12 @@ func (a *adviser) dropSelectors() []remedy {
 }
 
 // patched is a remedy that patches the specification of the pod's owner; none where the owner
-// cannot be changed so.
+// cannot be changed so. What another pod makes, as the driver of Spark does its executors, is in no
+// object that could be patched.
 func (a *adviser) patched(change string, spec map[string]any, cost model.Money) []remedy {
+	if a.ofPod {
+		return nil
+	}
 	kind, name, _ := strings.Cut(a.owner, " ")
 	namespace, name, _ := strings.Cut(name, "/")
 	var patch any = map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}

@@ -74,3 +74,31 @@ func TestTolerateKeepsTheTemplatesOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsOfAPodAreNamedAndNotReplaced: the driver of Spark makes its executors. A list names the
+// executor that waits, not the driver, which runs; nothing offers to delete either of them.
+func TestPodsOfAPodAreNamedAndNotReplaced(t *testing.T) {
+	const spark = `apiVersion: v1
+kind: Pod
+metadata: {name: driver, uid: d}
+spec: {nodeName: n1, containers: [{name: c}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: exec-2, ownerReferences: [{apiVersion: v1, kind: Pod, name: driver, uid: d, controller: true}]}
+spec: {nodeSelector: {disk: nvme}, containers: [{name: c, resources: {requests: {cpu: 6}}}]}
+`
+	answer := explainedIn(t, spark, "pod/exec-2")
+	if len(answer.Remedies) != 0 || len(answer.Commands) != 1 || answer.Commands[0] != "kubectl get pod exec-2 -n default -o yaml" {
+		t.Errorf("offers %q", answer.Commands)
+	}
+	path := filepath.Join(t.TempDir(), "in.yaml")
+	if err := os.WriteFile(path, []byte(spark), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, _ := nap.Run(t, "plan", "-f", path, "--budget", "0")
+	if !strings.Contains(out, "\n  Pod default/exec-2\n") || strings.Contains(out, "driver") {
+		t.Errorf("the plan does not name the executor:\n%s%s", errs, out)
+	}
+}

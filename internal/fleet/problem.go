@@ -64,7 +64,7 @@ type Input struct {
 // Rejection is a pod that is not part of the problem.
 type Rejection struct {
 	Pod model.PodRef
-	// Owner is the workload as Input.Owner names it.
+	// Owner is the workload as [Pod.ShownName] names it.
 	Owner  string
 	Reason model.Reason
 	// Message says what is wrong, without the name of the pod.
@@ -117,12 +117,22 @@ func (in *Input) Owner(ref model.PodRef) string {
 }
 
 // OwnerName names the workload that the pod belongs to, as in "Deployment
-// default/web"; a bare pod is its own.
+// default/web"; a bare pod is its own. Where another pod controls it, as the driver of Spark
+// does its executors, that pod is the workload, of which this one is a part.
 func (p *Pod) OwnerName() string {
 	if p.Owner.Kind == "" {
 		return "Pod " + p.Ref.String()
 	}
 	return p.Owner.Kind + " " + p.Ref.Namespace + "/" + p.Owner.Name
+}
+
+// ShownName is OwnerName, but the pod's own name where another pod controls it: by the name of
+// that one alone, which runs, a list would seem to speak of it.
+func (p *Pod) ShownName() string {
+	if p.Owner.Kind == "Pod" {
+		return "Pod " + p.Ref.String()
+	}
+	return p.OwnerName()
 }
 
 // Problem states what there is to plan: the pods that wait and those that must
