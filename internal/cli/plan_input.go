@@ -88,6 +88,8 @@ type planInput struct {
 	refusedPools []refusedPool
 	// unread are objects that could not be read; admit makes problems of them.
 	unread []*kube.Unread
+	// due are the CronJobs in whose place their Jobs are, as NAMESPACE/NAME.
+	due map[string]bool
 	// quotas are the ResourceQuotas of the files and of the cluster, and what they have held back.
 	quotas *kube.Quotas
 }
@@ -298,9 +300,11 @@ const gzipMagic = "\x1f\x8b"
 
 // startCronJobs puts the Jobs of CronJobs in their place.
 func (p *planInput) startCronJobs() {
+	p.due = map[string]bool{}
 	for i := range p.manifests {
 		if job := kube.Due(p.manifests[i].Object); job != nil {
 			p.manifests[i].Object = job
+			p.due[job.GetNamespace()+"/"+job.GetName()] = true
 		}
 	}
 }

@@ -121,6 +121,9 @@ func (m *madePlan) adviserOf(ref model.PodRef, class *model.PodClass) *adviser {
 	if record := m.input.Record(ref); record != nil {
 		a.owner, a.ofPod = record.ShownName(), record.Owner.Kind == "Pod"
 	}
+	if name, is := strings.CutPrefix(a.owner, "Job "); is && m.read.due[name] {
+		a.owner = cronJob + " " + name // the Job is still to be made from it
+	}
 	return a
 }
 
@@ -363,8 +366,15 @@ func (a *adviser) patched(change string, spec map[string]any, cost model.Money) 
 			"kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -",
 			name, namespace, text)
 	case "Job": // its template cannot be changed: it is made again, without what the API server adds
+		r.Change += ", by making the Job again: its running pods and its completions are lost"
 		r.Command = fmt.Sprintf("kubectl get job %s -n %s -o json | "+
 			"kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -", name, namespace, a.jobPatch(spec))
+	case cronJob:
+		job := map[string]any{"spec": map[string]any{"jobTemplate": patch}}
+		if text, err = json.Marshal(job); err != nil {
+			return nil
+		}
+		r.Command = fmt.Sprintf("kubectl patch cronjob %s -n %s --type merge -p '%s'", name, namespace, text)
 	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet":
 		r.Command = fmt.Sprintf("kubectl patch %s %s -n %s --type merge -p '%s'", strings.ToLower(kind), name, namespace, text)
 	default:

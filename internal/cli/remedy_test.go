@@ -102,3 +102,28 @@ spec: {nodeSelector: {disk: nvme}, containers: [{name: c, resources: {requests: 
 		t.Errorf("the plan does not name the executor:\n%s%s", errs, out)
 	}
 }
+
+// TestRemediesChangeWhatJobsAreMadeFrom: of a CronJob that is taken to be due, no Job exists yet, so
+// that the CronJob is patched; a Job that exists is made again, and what that costs is said.
+func TestRemediesChangeWhatJobsAreMadeFrom(t *testing.T) {
+	const job = `spec: {template: {spec: {restartPolicy: Never, nodeSelector: {disk: ssd}, ` +
+		`tolerations: [{key: own, operator: Exists}], containers: [{name: c}]}}}`
+	pool := poolWith("weight: 1", "requirements: []") + "---\n"
+	cron := "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: cj, namespace: ns}\nspec: {schedule: '0 * * * *', jobTemplate: {" + job + "}}\n"
+	const patch = `{"spec":{"jobTemplate":{"spec":{"template":{"spec":`
+	answer := explainedIn(t, pool+cron, "cronjob/cj -n ns --due")
+	if want := "kubectl patch cronjob cj -n ns --type merge -p '" + patch + `{"nodeSelector":{"disk":null}}}}}}}'`; len(answer.Commands) == 0 ||
+		answer.Commands[0] != want {
+		t.Errorf("offers %q, want %s", answer.Commands, want)
+	}
+	answer = explainedIn(t, tainted()+strings.Replace(cron, "nodeSelector: {disk: ssd}, ", "", 1), "cronjob/cj -n ns --due")
+	if want := patch + `{"tolerations":[{"key":"own","operator":"Exists"},{"key":"team",`; len(answer.Commands) == 0 ||
+		!strings.Contains(answer.Commands[0], want) {
+		t.Errorf("offers %q, want %s", answer.Commands, want)
+	}
+	answer = explainedIn(t, pool+"apiVersion: batch/v1\nkind: Job\nmetadata: {name: sweep}\n"+job+"\n", "job/sweep")
+	const lost = "drop disk from the nodeSelector, by making the Job again: its running pods and its completions are lost"
+	if len(answer.Remedies) == 0 || answer.Remedies[0].Change != lost {
+		t.Errorf("offers %+v", answer.Remedies)
+	}
+}

@@ -79,7 +79,11 @@ func (a *adviser) ownerSpec(o client.Object) *corev1.PodSpec {
 	default:
 		return nil
 	}
-	if a.owner != kind+" "+o.GetNamespace()+"/"+o.GetName() {
+	name := o.GetNamespace() + "/" + o.GetName()
+	if kind == "Job" && a.made.read.due[name] {
+		kind = cronJob
+	}
+	if a.owner != kind+" "+name {
 		return nil
 	}
 	return spec
