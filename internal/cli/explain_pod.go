@@ -163,8 +163,12 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
 	s := pendingStory(ref, explain.Describe(p, u), u.Nearest)
+	a := m.adviserOf(ref, &p.Classes[u.Class])
+	if fix := a.namespaceFix(u.Nearest); fix != "" {
+		s.Fix, s.Nearest.Fix = fix, fix
+	}
 	s.advise(m.remedies(ref, u))
-	s.orLook(m.adviserOf(ref, &p.Classes[u.Class]), u.Reason, u.Nearest)
+	s.orLook(a, u.Reason, u.Nearest)
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.Problem.LeftOut {
 			if slices.ContainsFunc(u.LeftOut, func(i int) bool { return p.LeftOut[i].Pool == l.Pool }) {

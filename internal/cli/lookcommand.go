@@ -12,6 +12,11 @@ import (
 // no change is known to be enough; empty where nothing can be done.
 func (a *adviser) lookCommand(reason model.Reason, nearest *model.NearestMiss) string {
 	switch reason {
+	case model.ReasonPodRequirement:
+		if a.namespaceFix(nearest) != "" {
+			return fmt.Sprintf("kubectl get namespace %s -o yaml", a.ref.Namespace)
+		}
+		return a.lookAtOwner()
 	case model.ReasonNoPool:
 		return "nap get pools"
 	case model.ReasonPoolInvalid:

@@ -372,7 +372,7 @@ func understandsKubectl(t *testing.T, args []string) {
 	}
 	kinds := []string{
 		"nodepool", "aksnodeclass", "node", "pod", "pods", "pdb", "pvc", "events", "daemonsets", "resourceclaims", "deployment",
-		"statefulset", "replicaset", "daemonset", "job", "cronjob",
+		"statefulset", "replicaset", "daemonset", "job", "cronjob", "namespace",
 	}
 	if len(rest) > 0 && !slices.Contains(kinds, rest[0]) {
 		t.Errorf("%s: there is no kind %s as far as this test knows", line, rest[0])

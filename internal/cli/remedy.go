@@ -8,10 +8,13 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/decompose"
@@ -325,11 +328,38 @@ func (a *adviser) ofRuntimeClass(key string) bool {
 	})
 }
 
+// ofNamespace reports whether the pod's namespace adds the label to the selectors of its pods.
+func (a *adviser) ofNamespace(key string) bool {
+	return slices.ContainsFunc(a.made.read.objects.Distinct(), func(o client.Object) bool {
+		space, is := o.(*corev1.Namespace)
+		if !is || space.Name != a.ref.Namespace {
+			return false
+		}
+		selector, err := labels.ConvertSelectorToLabelsMap(space.Annotations[kube.NamespaceNodeSelector])
+		return err == nil && selector.Has(key)
+	})
+}
+
+// namespaceFix is what to change where the nearest miss lacks a label that the pod's namespace
+// selects nodes by; empty where it does not.
+func (a *adviser) namespaceFix(nearest *model.NearestMiss) string {
+	if nearest == nil || nearest.Reason != model.ReasonPodRequirement {
+		return ""
+	}
+	for _, r := range a.class.NodeRequirements {
+		if nearest.Want == r.String() && a.ofNamespace(r.Key) {
+			return fmt.Sprintf("Change %s in the annotation %s of Namespace %s, from which its pods have it, "+
+				"or create a NodePool whose template has this label.", r.Key, kube.NamespaceNodeSelector, a.ref.Namespace)
+		}
+	}
+	return ""
+}
+
 // dropSelectors removes from the pod a label of its nodeSelector, if that alone helps.
 func (a *adviser) dropSelectors() []remedy {
 	var out []remedy
 	for i, r := range a.class.NodeRequirements { // of node affinity are the NodeAlternatives
-		if a.ofRuntimeClass(r.Key) {
+		if a.ofRuntimeClass(r.Key) || a.ofNamespace(r.Key) {
 			continue
 		}
 		cost, ok := a.try(func(_ *model.Problem, class *model.PodClass) {

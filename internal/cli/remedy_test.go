@@ -127,3 +127,26 @@ func TestRemediesChangeWhatJobsAreMadeFrom(t *testing.T) {
 		t.Errorf("offers %+v", answer.Remedies)
 	}
 }
+
+// TestSelectorsOfNamespacesAreNotDropped: a Deployment cannot drop a label which its namespace adds to
+// the nodeSelector of each pod; its own it can.
+func TestSelectorsOfNamespacesAreNotDropped(t *testing.T) {
+	const objects = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {scheduler.alpha.kubernetes.io/node-selector: env=prod}}\n---\n" +
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: %s}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, " +
+		"template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {env: prod}, containers: [{name: c}]}}}}\n"
+	in := func(namespace string) storyAsJSON {
+		return explainedIn(t, poolWith("weight: 1", "requirements: []")+"---\n"+strings.Replace(objects, "%s", namespace, 1), "deploy/web -n "+namespace)
+	}
+	answer := in("shop")
+	if len(answer.Remedies) != 0 || len(answer.Commands) != 1 || answer.Commands[0] != "kubectl get namespace shop -o yaml" {
+		t.Errorf("offers %q", answer.Commands)
+	}
+	const fix = "Change env in the annotation scheduler.alpha.kubernetes.io/node-selector of Namespace shop, from which its pods have it, " +
+		"or create a NodePool whose template has this label."
+	if answer.Fix != fix {
+		t.Errorf("says %q", answer.Fix)
+	}
+	if answer = in("other"); len(answer.Remedies) != 1 || answer.Remedies[0].Change != "drop env from the nodeSelector" {
+		t.Errorf("offers %q for another namespace", answer.Commands)
+	}
+}

@@ -63,7 +63,7 @@ func (a *podAdmission) survey(o client.Object) {
 		a.ranges[o.Namespace][o.Name] = o
 		delete(a.limits, o.Namespace)
 	case *corev1.Namespace:
-		if text, set := o.Annotations[namespaceSelector]; set { // applying a file without it removes none
+		if text, set := o.Annotations[NamespaceNodeSelector]; set { // applying a file without it removes none
 			a.selectors[o.Name] = text
 		}
 	case *nodev1.RuntimeClass:

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespaceSelector is the annotation by which a namespace gives its pods labels to select nodes by.
-const namespaceSelector = "scheduler.alpha.kubernetes.io/node-selector"
+// NamespaceNodeSelector is the annotation by which a namespace gives its pods labels to select nodes by.
+const NamespaceNodeSelector = "scheduler.alpha.kubernetes.io/node-selector"
 
 // admitNew fills in what the API server fills in when a pod is created: what admit does, and
 // what AKS's plugins PodNodeSelector and ExtendedResourceToleration add.
@@ -38,12 +38,12 @@ func (a *podAdmission) selectorFor(namespace string, s *corev1.PodSpec) (selecto
 	selector, err := labels.ConvertSelectorToLabelsMap(text)
 	if err != nil {
 		return nil, fmt.Sprintf("Namespace %s has the annotation %s: %q, which must be labels such as KEY=VALUE,KEY=VALUE",
-			namespace, namespaceSelector, text)
+			namespace, NamespaceNodeSelector, text)
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
 		if own, set := s.NodeSelector[key]; set && own != selector[key] {
 			return nil, fmt.Sprintf("Namespace %s allows %s=%s alone, by its annotation %s, and the pod's nodeSelector has %s",
-				namespace, key, selector[key], namespaceSelector, own)
+				namespace, key, selector[key], NamespaceNodeSelector, own)
 		}
 	}
 	return selector, ""
