@@ -10,8 +10,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
 
+// everyLimit stands in the place of a reason for all limits of a NodePool.
+const everyLimit model.Reason = ""
+
 // poolLimit is a kind of limit of a NodePool: pods wait for this reason because it is full.
 type poolLimit struct {
+	// reason is the limit's, or everyLimit.
 	reason model.Reason
 	// pool is the index of the NodePool.
 	pool int
@@ -20,6 +24,7 @@ type poolLimit struct {
 // raisedLimit is a limit of a NodePool with which a plan of all pending pods gives more of them a
 // place.
 type raisedLimit struct {
+	limit   poolLimit
 	command string
 	// left are the pods that the plan still leaves out.
 	left map[model.PodRef]bool
@@ -30,7 +35,10 @@ type raisedLimit struct {
 // change says what the command does, and for how many pods: the others take room of the limit,
 // too, so that it is not enough to raise it for one of them.
 func (r *raisedLimit) change(pool string) string {
-	change := "raise the limit of NodePool " + pool
+	change, it := "raise the limit of NodePool "+pool, "it"
+	if r.limit.reason == everyLimit {
+		change, it = "raise the limits of NodePool "+pool, "them"
+	}
 	placed := 0
 	for _, pod := range r.waiting {
 		if !r.left[pod] {
@@ -41,22 +49,31 @@ func (r *raisedLimit) change(pool string) string {
 	case waiting < 2:
 		return change
 	case placed == waiting:
-		return fmt.Sprintf("%s, for all %d pods that wait for it", change, waiting)
+		return fmt.Sprintf("%s, for all %d pods that wait for %s", change, waiting, it)
 	default:
-		return fmt.Sprintf("%s, for %d of the %d pods that wait for it", change, placed, waiting)
+		return fmt.Sprintf("%s, for %d of the %d pods that wait for %s", change, placed, waiting, it)
 	}
 }
 
-// raise is how far the limit that is the reason must be raised in the nearest NodePool; nil where
-// the reason is none of a limit, or no such limit gives a pod of the class a place. It is
-// looked for once for all pods.
+// raise is how far the limit that is the reason must be raised in the nearest NodePool, or all of
+// its limits where more than that one are full; nil where the reason is none of a limit, or no such
+// limits give a pod of the class a place. It is looked for once for all pods.
 func (a *adviser) raise(reason model.Reason, nearest *model.NearestMiss) *raisedLimit {
-	m := a.made
-	at := slices.IndexFunc(m.input.Problem.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
-	if at < 0 || unlimited(reason) == nil {
+	at := slices.IndexFunc(a.made.input.Problem.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
+	if at < 0 || reason == everyLimit || unlimited(reason) == nil {
 		return nil
 	}
-	limit := poolLimit{reason, at}
+	for _, reason := range []model.Reason{reason, everyLimit} {
+		raised := a.made.raisedOnce(poolLimit{reason, at})
+		if raised != nil && slices.ContainsFunc(a.waiting, func(pod model.PodRef) bool { return !raised.left[pod] }) {
+			return raised
+		}
+	}
+	return nil
+}
+
+// raisedOnce is raised, which it keeps.
+func (m *madePlan) raisedOnce(limit poolLimit) *raisedLimit {
 	raised, known := m.raises[limit]
 	if !known {
 		if m.raises == nil {
@@ -65,13 +82,11 @@ func (a *adviser) raise(reason model.Reason, nearest *model.NearestMiss) *raised
 		raised = m.raised(limit)
 		m.raises[limit] = raised
 	}
-	if raised == nil || !slices.ContainsFunc(a.waiting, func(pod model.PodRef) bool { return !raised.left[pod] }) {
-		return nil
-	}
 	return raised
 }
 
-// unlimited takes away the limit that is a reason; nil where the reason is none of a limit.
+// unlimited takes away the limit that is a reason, or every one; nil where the reason is none of a
+// limit.
 func unlimited(reason model.Reason) func(pool *model.Pool) {
 	switch reason {
 	case model.ReasonLimit:
@@ -80,6 +95,8 @@ func unlimited(reason model.Reason) func(pool *model.Pool) {
 		return func(pool *model.Pool) { pool.NodeLimit = -1 }
 	case model.ReasonCostLimit:
 		return func(pool *model.Pool) { pool.CostLimit = nil }
+	case everyLimit:
+		return func(pool *model.Pool) { pool.Limits, pool.NodeLimit, pool.CostLimit = nil, -1, nil }
 	default:
 		return nil
 	}
@@ -105,7 +122,7 @@ func (m *madePlan) raised(limit poolLimit) *raisedLimit {
 		plan, classes := m.planAll(limit.pool, func(p *model.Pool) { *p = pool })
 		left := leftPods(plan, classes)
 		if out == nil || len(left) < len(out.left) {
-			out = &raisedLimit{command: command, left: left, waiting: m.waitingFor(limit)}
+			out = &raisedLimit{limit: limit, command: command, left: left, waiting: m.waitingFor(limit)}
 		}
 		if len(left) <= len(most) {
 			return out
@@ -145,13 +162,18 @@ func leftPods(plan *model.Plan, classes []model.PodClass) map[model.PodRef]bool 
 	return out
 }
 
+// holdsBack reports whether pods that wait for a reason wait for the limit.
+func (l poolLimit) holdsBack(reason model.Reason) bool {
+	return reason == l.reason || l.reason == everyLimit && reason != everyLimit && unlimited(reason) != nil
+}
+
 // waitingFor are the pods which wait because a limit is full.
 func (m *madePlan) waitingFor(limit poolLimit) []model.PodRef {
 	p := m.input.Problem
 	var out []model.PodRef
 	for i := range m.plan.Unschedulable {
 		u := &m.plan.Unschedulable[i]
-		if u.Reason != limit.reason || u.Nearest == nil || u.Nearest.Pool != p.Pools[limit.pool].Name {
+		if !limit.holdsBack(u.Reason) || u.Nearest == nil || u.Nearest.Pool != p.Pools[limit.pool].Name {
 			continue
 		}
 		for _, pod := range u.Pods {
@@ -159,7 +181,7 @@ func (m *madePlan) waitingFor(limit poolLimit) []model.PodRef {
 		}
 	}
 	for i := range m.decided {
-		if model.Reason(m.decided[i].verdict.Reason) == limit.reason {
+		if limit.holdsBack(model.Reason(m.decided[i].verdict.Reason)) {
 			out = append(out, m.decided[i].refs...)
 		}
 	}
@@ -207,19 +229,28 @@ func (b *boughtMachines) andOneMore() boughtMachines {
 // raiseTo raises the limit that is a reason so far that machines have room beside what the
 // NodePool has, and returns the command which does that; "" where they have room already.
 func raiseTo(axes model.Axes, pool *model.Pool, reason model.Reason, bought *boughtMachines) string {
-	limits := func(text string) string {
-		return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{%s}}}'`, pool.Name, text)
-	}
 	switch reason {
 	case model.ReasonNodeLimit:
-		pool.NodeLimit = pool.Nodes + bought.count
-		return limits(fmt.Sprintf(`"nodes":"%d"`, pool.NodeLimit))
+		return patchLimits(pool.Name, raiseNodes(pool, bought), "")
 	case model.ReasonCostLimit:
-		most := upToCent(pool.Cost + bought.price)
-		pool.CostLimit = &most
-		return fmt.Sprintf("kubectl annotate nodepool %s %s=%.2f --overwrite", pool.Name, v1beta1.AnnotationMaxHourlyCost, most.Dollars())
+		most := raiseCost(pool, bought)
+		return fmt.Sprintf("kubectl annotate nodepool %s %s=%s --overwrite", pool.Name, v1beta1.AnnotationMaxHourlyCost, most)
+	case everyLimit:
+		raised, most := raiseResources(axes, pool, bought), ""
+		if pool.NodeLimit >= 0 && pool.Nodes+bought.count > pool.NodeLimit {
+			raised = append(raised, raiseNodes(pool, bought)...)
+		}
+		if pool.CostLimit != nil && pool.Cost+bought.price > *pool.CostLimit {
+			most = raiseCost(pool, bought)
+		}
+		return patchLimits(pool.Name, raised, most)
 	default:
+		return patchLimits(pool.Name, raiseResources(axes, pool, bought), "")
 	}
+}
+
+// raiseResources raises the limits of resources that are too low, and returns them as JSON fields.
+func raiseResources(axes model.Axes, pool *model.Pool, bought *boughtMachines) []string {
 	var raised []string
 	pool.Limits = slices.Clone(pool.Limits)
 	for i := range pool.Limits {
@@ -229,10 +260,36 @@ func raiseTo(axes model.Axes, pool *model.Pool, reason model.Reason, bought *bou
 			raised = append(raised, fmt.Sprintf(`"%s":"%s"`, axes[limit.Axis], atLeast(limit.Axis, need)))
 		}
 	}
-	if len(raised) == 0 {
+	return raised
+}
+
+// raiseNodes raises the limit of nodes, and returns it as a JSON field.
+func raiseNodes(pool *model.Pool, bought *boughtMachines) []string {
+	pool.NodeLimit = pool.Nodes + bought.count
+	return []string{fmt.Sprintf(`"nodes":"%d"`, pool.NodeLimit)}
+}
+
+// raiseCost raises the limit of cost, and returns it as the annotation has it.
+func raiseCost(pool *model.Pool, bought *boughtMachines) string {
+	most := upToCent(pool.Cost + bought.price)
+	pool.CostLimit = &most
+	return fmt.Sprintf("%.2f", most.Dollars())
+}
+
+// patchLimits is the command that sets limits, which are JSON fields, and the one of cost if it is
+// not empty; "" where there is nothing to set.
+func patchLimits(pool string, limits []string, cost string) string {
+	var fields []string
+	if cost != "" {
+		fields = append(fields, fmt.Sprintf(`"metadata":{"annotations":{"%s":"%s"}}`, v1beta1.AnnotationMaxHourlyCost, cost))
+	}
+	if len(limits) > 0 {
+		fields = append(fields, fmt.Sprintf(`"spec":{"limits":{%s}}`, strings.Join(limits, ",")))
+	}
+	if len(fields) == 0 {
 		return ""
 	}
-	return limits(strings.Join(raised, ","))
+	return fmt.Sprintf("kubectl patch nodepool %s --type merge -p '{%s}'", pool, strings.Join(fields, ","))
 }
 
 // upToCent is an amount rounded up to a cent.

@@ -150,3 +150,41 @@ func TestSelectorsOfNamespacesAreNotDropped(t *testing.T) {
 		t.Errorf("offers %q for another namespace", answer.Commands)
 	}
 }
+
+// TestLimitsThatAreFullTogetherAreRaisedTogether: where one limit more gives no pod a place, since
+// another one is full, too, one patch raises both; with it all pods have a place.
+func TestLimitsThatAreFullTogetherAreRaisedTogether(t *testing.T) {
+	const (
+		sizes = "requirements: [{key: karpenter.azure.com/sku-name, operator: In, values: [Standard_D4s_v5]}, " +
+			"{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]"
+		web = "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, " +
+			"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}}}\n"
+		priced = "metadata: {name: general, annotations: {karpenter.azure.com/max-hourly-cost: '%s'}}"
+	)
+	pool := func(limits, cost string) string {
+		of := poolWith("limits: "+limits, sizes)
+		if cost != "" {
+			of = strings.Replace(of, "metadata: {name: general}", strings.Replace(priced, "%s", cost, 1), 1)
+		}
+		return of + web
+	}
+	const change = "raise the limits of NodePool general, for all 2 pods that wait for them"
+	for _, c := range []struct{ full, patch, raised string }{
+		{pool("{cpu: 4}", "0.30"), `{"metadata":{"annotations":{"karpenter.azure.com/max-hourly-cost":"0.66"}},"spec":{"limits":{"cpu":"12"}}}`,
+			pool("{cpu: 12}", "0.66")},
+		{pool("{cpu: 4, nodes: 1}", ""), `{"spec":{"limits":{"cpu":"12","nodes":"3"}}}`, pool("{cpu: 12, nodes: 3}", "")},
+	} {
+		answer := explainedIn(t, c.full, "deploy/web")
+		if want := "kubectl patch nodepool general --type merge -p '" + c.patch + "'"; len(answer.Remedies) != 1 ||
+			answer.Remedies[0].Change != change || answer.Remedies[0].Command != want {
+			t.Errorf("offers %+v, want %s", answer.Remedies, want)
+		}
+		path := filepath.Join(t.TempDir(), "in.yaml")
+		if err := os.WriteFile(path, []byte(c.raised), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, errs, code := nap.Run(t, "explain", "deploy/web", "-f", path, "--budget", "0"); code != 0 {
+			t.Errorf("some wait still:\n%s%s", errs, out)
+		}
+	}
+}
