@@ -102,7 +102,7 @@ func (f *figures) spread(s *Spread) *Refusal {
 	c := f.counts
 	d, key := c.t.Domain(s.Key, f.place), c.t.KeyName(s.Key)
 	if d < 0 {
-		return &Refusal{Reason: model.ReasonSpread, Have: "no label " + key, Want: "label " + key}
+		return &Refusal{Reason: model.ReasonSpread, Have: "no label " + key, Want: "label " + key, Fix: f.unknownKey(s.Key)}
 	}
 	out := &Refusal{Reason: model.ReasonSpread, Want: fmt.Sprintf("at most %d more than the fewest", s.MaxSkew)}
 	out.Have = fmt.Sprintf("%s %s, ", pods(c.in(s.Counter, d)), f.within(s.Key, d))
@@ -119,6 +119,19 @@ func (f *figures) spread(s *Spread) *Refusal {
 		out.Have += fmt.Sprintf("fewest elsewhere %d", c.least(f.rules, s, f.place))
 	}
 	return out
+}
+
+// unknownKey says what helps against a spread over a label that no machine has; empty where one has
+// it, or can have it.
+func (f *figures) unknownKey(key int) string {
+	if f.counts.t.space.Labels.Values(key) > 0 {
+		return ""
+	}
+	name := f.counts.t.KeyName(key)
+	if domain, _, _ := strings.Cut(name, "/"); strings.HasSuffix(domain, "kubernetes.io") { // which NodePools may not set
+		return fmt.Sprintf("Spread over another label, or use ScheduleAnyway: no machine has %s.", name)
+	}
+	return fmt.Sprintf("Give the template of each NodePool the label %s, which no machine has, spread over another one, or use ScheduleAnyway.", name)
 }
 
 // leaveOut says how a pod keeps a domain from being eligible.

@@ -311,6 +311,23 @@ func TestSpreadRefusalNamesUnreachableDomain(t *testing.T) {
 	}
 }
 
+// Raising maxSkew does not help where no machine has the label.
+func TestSpreadRefusalSaysThatNoMachineHasTheLabel(t *testing.T) {
+	for key, want := range map[string]string{
+		"rack":                        "Give the template of each NodePool the label rack, which no machine has, spread over another one, or use ScheduleAnyway.",
+		"topology.kubernetes.io/rack": "Spread over another label, or use ScheduleAnyway: no machine has topology.kubernetes.io/rack.",
+	} {
+		top := newFixture(pod("web", spread(key, "web", 1))).compile()
+		if f := top.NewCounts(nil).Refusal(top.Rules(0, 0), node(0)); f == nil || f.Have != "no label "+key || f.Fix != want {
+			t.Errorf("%s: got %+v", key, f)
+		}
+	}
+	top := newFixture(pod("web", spread(zone, "web", 1))).compile()
+	if f := top.NewCounts(nil).Refusal(top.Rules(0, 0), node(3)); f == nil || f.Fix != "" {
+		t.Errorf("others have a zone: got %+v", f)
+	}
+}
+
 func TestAffinitySeedPodDecidesTheDomain(t *testing.T) {
 	top := newFixture(pod("web", near(zone, "web"))).compile()
 	c, r := top.NewCounts(nil), top.Rules(0, 0)
