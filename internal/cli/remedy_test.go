@@ -188,3 +188,13 @@ func TestLimitsThatAreFullTogetherAreRaisedTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfNodesAreNoLabelOfNodePools: a node affinity by matchFields names a node.
+func TestNamesOfNodesAreNoLabelOfNodePools(t *testing.T) {
+	const by = "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " +
+		"[{matchFields: [{key: metadata.name, operator: In, values: [n9]}]}]}}}, containers: [{name: c}]}"
+	const want = "Drop metadata.name: the name of a machine is not known before it is bought, and no NodePool may set it."
+	if answer := explainedIn(t, podWith(by), "pod/p"); answer.Fix != want {
+		t.Errorf("says %q", answer.Fix)
+	}
+}

@@ -11,6 +11,8 @@ import (
 const (
 	labelNodePool = "karpenter.sh/nodepool"
 	labelOS       = "kubernetes.io/os"
+	// fieldName is what matchFields of a node affinity select by, which is no label.
+	fieldName = "metadata.name"
 )
 
 // LabelMode is AKS's label for what a machine is for: AKS prefers machines of mode system for
@@ -70,7 +72,7 @@ func LabelAdvice(r Requirement) string {
 		if r.Matches("system", true) && !r.Matches("user", true) {
 			return "Create a NodePool with the label " + LabelMode + ": system in its template: no other buys machines of the system."
 		}
-	case LabelHostname:
+	case LabelHostname, fieldName:
 		return fmt.Sprintf("Drop %s: the name of a machine is not known before it is bought, and no NodePool may set it.", r.Key)
 	case labelOS:
 		return "Run it on an AKS agent pool of that operating system: nap buys linux machines only."
