@@ -31,6 +31,7 @@ func explainedIn(t *testing.T, objects, asked string, flags ...string) storyAsJS
 // storyAsJSON is what tests read of an explanation.
 type storyAsJSON struct {
 	Fix      string
+	Nearest  struct{ Want string }
 	Commands []string
 	Remedies []struct{ Change, Command string }
 }
@@ -196,5 +197,28 @@ func TestNamesOfNodesAreNoLabelOfNodePools(t *testing.T) {
 	const want = "Drop metadata.name: the name of a machine is not known before it is bought, and no NodePool may set it."
 	if answer := explainedIn(t, podWith(by), "pod/p"); answer.Fix != want {
 		t.Errorf("says %q", answer.Fix)
+	}
+}
+
+// TestTheHostPortThatClashesIsNamed: of several ports of a pod, the DaemonSet takes the second.
+func TestTheHostPortThatClashesIsNamed(t *testing.T) {
+	const daemons = "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, template: " +
+		"{metadata: {labels: {a: b}}, spec: {containers: [{name: c, ports: [{containerPort: 9100, hostPort: 9100}]}]}}}}\n---\n"
+	answer := explainedIn(t, daemons+podWith("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}, {containerPort: 1, hostPort: 9100}]}]}"), "pod/p")
+	if answer.Nearest.Want != "port 9100 for itself" {
+		t.Errorf("needs %q", answer.Nearest.Want)
+	}
+}
+
+// TestNoNodePoolBuysWhatNoSizeHas: no machine on sale has huge pages; GPUs some have.
+func TestNoNodePoolBuysWhatNoSizeHas(t *testing.T) {
+	for resource, want := range map[string]string{
+		"hugepages-2Mi":  "Drop the request: no machine on sale has hugepages-2Mi, unless a NodeOverlay says so.",
+		"nvidia.com/gpu": "Let NodePool default buy instance types that have nvidia.com/gpu, or drop the request.",
+	} {
+		answer := explainedIn(t, podWith("{containers: [{name: c, resources: {requests: {cpu: 1}, limits: {"+resource+": 2}}}]}"), "pod/p")
+		if answer.Fix != want {
+			t.Errorf("%s: says %q", resource, answer.Fix)
+		}
 	}
 }

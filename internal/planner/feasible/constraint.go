@@ -276,12 +276,5 @@ func (s *Space) keepPortsFree(left bitset.Set, ports []model.HostPort) {
 
 // PortsClash reports whether any two of the ports conflict.
 func PortsClash(a, b []model.HostPort) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x.Conflicts(y) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(x model.HostPort) bool { return slices.ContainsFunc(b, x.Conflicts) })
 }

@@ -131,8 +131,10 @@ func hostPorts() rule[[]model.HostPort] {
 	return rule[[]model.HostPort]{
 		part:    func(pod *Pod) []model.HostPort { return pod.HostPorts },
 		options: func(s *Space, ports []model.HostPort, left bitset.Set) { s.keepPortsFree(left, ports) },
-		figures: func(_ Candidate, ports []model.HostPort) Miss {
-			return Miss{Have: "a DaemonSet on the host port", Want: fmt.Sprintf("port %d for itself", ports[0].Port)}
+		figures: func(at Candidate, ports []model.HostPort) Miss {
+			taken := at.Space.DaemonSets[at.Space.Options[at.Option].Daemons].Ports
+			clash := slices.IndexFunc(ports, func(p model.HostPort) bool { return PortsClash([]model.HostPort{p}, taken) })
+			return Miss{Have: "a DaemonSet on the host port", Want: fmt.Sprintf("port %d for itself", ports[max(clash, 0)].Port)}
 		},
 	}
 }
@@ -284,7 +286,10 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	case dim == model.EphemeralStorage:
 		miss.Fix = diskFix(size[dim])
 	case dim < s.Dims.Axes:
-		if most := s.asked.largest()[dim]; most > 0 && size[dim] > most {
+		switch most := s.asked.largest()[dim]; {
+		case most == 0:
+			miss.Fix = fmt.Sprintf("Drop the request: no machine on sale has %s, unless a NodeOverlay says so.", s.Dims.axisName(dim))
+		case size[dim] > most:
 			miss.Fix = fmt.Sprintf("Lower the request: the largest machine on sale has %s.", s.Dims.format(dim, most))
 		}
 	}
