@@ -222,3 +222,28 @@ func TestNoNodePoolBuysWhatNoSizeHas(t *testing.T) {
 		}
 	}
 }
+
+// TestVolumesThatContradictTheSelectorAreNamed: the disk of a pod is in one zone, its nodeSelector
+// asks for another; no NodePool can help.
+func TestVolumesThatContradictTheSelectorAreNamed(t *testing.T) {
+	const stored = `apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv1}
+spec: {capacity: {storage: 10Gi}, accessModes: [ReadWriteOnce], csi: {driver: disk.csi.azure.com, volumeHandle: x}, storageClassName: managed-csi,
+  claimRef: {kind: PersistentVolumeClaim, namespace: default, name: data}, nodeAffinity: {required: {nodeSelectorTerms: [
+  {matchExpressions: [{key: topology.disk.csi.azure.com/zone, operator: In, values: [eastus-2]}]}]}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], storageClassName: managed-csi, volumeName: pv1, resources: {requests: {storage: 10Gi}}}
+status: {phase: Bound}
+---
+`
+	pod := podWith("{nodeSelector: {topology.kubernetes.io/zone: eastus-1}, containers: [{name: c}], " +
+		"volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}")
+	const want = "Change the pod's nodeSelector or nodeAffinity on topology.kubernetes.io/zone: a volume of the pod can be used in eastus-2 alone."
+	if answer := explainedIn(t, stored+pod, "pod/p"); answer.Fix != want {
+		t.Errorf("says %q", answer.Fix)
+	}
+}

@@ -1,8 +1,10 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/bitset"
@@ -28,6 +30,9 @@ func (e *Explainer) nearest(pod *feasible.Pod, rules *topology.Rules, checks []f
 	first := failed[0]
 	t, o := s.Offering(best)
 	miss := first.Figures(best)
+	if first.Reason == model.ReasonPodRequirement {
+		miss.Fix = cmp.Or(volumeFix(pod.PodClass, miss.Want), miss.Fix)
+	}
 	if miss.Fix == "" {
 		miss.Fix = e.fix(first.Reason)
 	}
@@ -35,6 +40,31 @@ func (e *Explainer) nearest(pod *feasible.Pod, rules *topology.Rules, checks []f
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
 		Reason: first.Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Quota: miss.Quota, Fails: e.fails(best, failed),
 	}
+}
+
+// volumeFix says what helps where the pod asks for a value of a label that no place of its volumes
+// has, as for another zone than its disk is in: no NodePool can. It is empty for all else.
+func volumeFix(class *model.PodClass, want string) string {
+	for _, rs := range append([]model.Requirements{class.NodeRequirements}, class.NodeAlternatives...) {
+		at := slices.IndexFunc(rs, func(r model.Requirement) bool { return r.String() == want })
+		if at < 0 {
+			continue
+		}
+		var values []string
+		for _, place := range class.VolumeAlternatives {
+			of := slices.IndexFunc(place, func(r model.Requirement) bool { return r.Key == rs[at].Key && r.Operator == model.In })
+			if of < 0 || slices.ContainsFunc(place[of].Values, func(value string) bool { return rs[at].Matches(value, true) }) {
+				return ""
+			}
+			values = append(values, place[of].Values...)
+		}
+		if len(values) > 0 {
+			slices.Sort(values)
+			return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s: a volume of the pod can be used in %s alone.",
+				rs[at].Key, strings.Join(slices.Compact(values), ", "))
+		}
+	}
+	return ""
 }
 
 // passing reports whether what a reason says passes by itself or with a setting of an
