@@ -78,8 +78,9 @@ NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes,
 VolumeAttachments, PodDisruptionBudgets, PriorityClasses, RuntimeClasses,
 LimitRanges, ResourceQuotas, Namespaces, NodePools, NodeOverlays, AKSNodeClasses
 and Lists, also as kubectl get -o yaml prints them. Files without a NodePool get
-the default one, without a StorageClass those that AKS creates. With a live
-cluster, -f adds what would be applied to it.
+the default one; files that come from no cluster get the StorageClasses that AKS
+creates, beside their own. With a live cluster, -f adds what would be applied to
+it.
 
 With --pending-only, look at pods that wait alone. With --consolidate, look at
 nodes alone, in the order in which they would go, and say why the others stay.

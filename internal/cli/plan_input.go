@@ -360,13 +360,14 @@ func (p *planInput) addManifests(builtIn bool) {
 
 // assumeStorageClasses adds the storage classes of AKS, where files leave them out.
 func (p *planInput) assumeStorageClasses() {
-	classes, mirror := assumedStorageClasses(p.objects.Distinct()), p.mirror(p.store)
+	classes, note := assumedStorageClasses(p.objects.Distinct())
+	mirror := p.mirror(p.store)
 	for _, class := range classes {
 		mirror.Apply(class)
 		p.assumed = append(p.assumed, class)
 	}
-	if len(classes) > 0 {
-		p.notes = append(p.notes, "no StorageClass in the input: planning with those that AKS creates")
+	if note != "" {
+		p.notes = append(p.notes, note)
 	}
 }
 

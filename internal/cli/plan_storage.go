@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // aksStorageClasses are those that AKS creates in every cluster. Volumes of all are bound
@@ -33,19 +37,53 @@ func aksStorageClasses() []*storagev1.StorageClass {
 	return out
 }
 
-// assumedStorageClasses are AKS's where files have volume claims and no storage class.
-func assumedStorageClasses(objects []client.Object) []*storagev1.StorageClass {
-	claims := false
+// assumedStorageClasses are those of AKS that volume claims of files need and the input lacks, and a note
+// of them. A StorageClass with a UID comes from a cluster, and the input then has all of that cluster's;
+// one without is the user's own beside those of AKS, as in a chart.
+func assumedStorageClasses(objects []client.Object) (classes []*storagev1.StorageClass, note string) {
+	own := map[string]bool{}
+	var claims []*corev1.PersistentVolumeClaim
+	byDefault := false
 	for _, o := range objects {
-		switch o.(type) {
+		switch o := o.(type) {
 		case *storagev1.StorageClass:
-			return nil
+			if o.UID != "" {
+				return nil, ""
+			}
+			own[o.Name] = true
+			byDefault = byDefault || kube.IsDefaultClass(o)
 		case *corev1.PersistentVolumeClaim:
-			claims = true
+			claims = append(claims, o)
 		}
 	}
-	if !claims {
-		return nil
+	for _, class := range aksStorageClasses() {
+		if own[class.Name] {
+			continue
+		}
+		if byDefault {
+			class.Annotations = nil
+		}
+		classes = append(classes, class)
 	}
-	return aksStorageClasses()
+	switch {
+	case len(claims) == 0:
+		return nil, ""
+	case len(own) == 0:
+		return classes, "no StorageClass in the input: planning with those that AKS creates"
+	case slices.ContainsFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return lacksClass(c, classes, byDefault) }):
+		return classes, "planning with the StorageClasses that AKS creates beside those of the input, which come from no cluster"
+	}
+	return nil, ""
+}
+
+// lacksClass reports whether a claim is served by a StorageClass that is only assumed.
+func lacksClass(c *corev1.PersistentVolumeClaim, assumed []*storagev1.StorageClass, byDefault bool) bool {
+	if c.Spec.VolumeName != "" {
+		return false
+	}
+	name := kube.ClassOfClaim(c)
+	if name == "" {
+		return c.Spec.StorageClassName == nil && !byDefault
+	}
+	return slices.ContainsFunc(assumed, func(class *storagev1.StorageClass) bool { return class.Name == name })
 }

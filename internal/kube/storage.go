@@ -67,16 +67,29 @@ func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
 		Name:      c.Name,
 		Volume:    c.Spec.VolumeName,
 		Bound:     isBound(c),
-		Class:     c.Annotations[betaClassName],
+		Class:     ClassOfClaim(c),
 		Lost:      c.Status.Phase == corev1.ClaimLost,
 		Deleting:  c.DeletionTimestamp != nil,
 		OnePod:    slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
 		Node:      c.Annotations[selectedNode],
 	}
 	if c.Spec.StorageClassName != nil {
-		out.Class, out.NoClass = *c.Spec.StorageClassName, *c.Spec.StorageClassName == ""
+		out.NoClass = *c.Spec.StorageClassName == ""
 	}
 	return out
+}
+
+// ClassOfClaim is the name of the StorageClass that a claim asks for, or "".
+func ClassOfClaim(c *corev1.PersistentVolumeClaim) string {
+	if c.Spec.StorageClassName != nil {
+		return *c.Spec.StorageClassName
+	}
+	return c.Annotations[betaClassName]
+}
+
+// IsDefaultClass reports whether a StorageClass serves claims that name none.
+func IsDefaultClass(c *storagev1.StorageClass) bool {
+	return c.Annotations[defaultClass] == "true" || c.Annotations[betaDefaultClass] == "true"
 }
 
 func volume(v *corev1.PersistentVolume) *fleet.Volume {
@@ -138,7 +151,7 @@ func storageClass(c *storagev1.StorageClass) *fleet.StorageClass {
 		Driver:    csiDriver(c.Provisioner),
 		Immediate: c.VolumeBindingMode == nil || *c.VolumeBindingMode == storagev1.VolumeBindingImmediate,
 		Created:   c.CreationTimestamp.Time,
-		Default:   c.Annotations[defaultClass] == "true" || c.Annotations[betaDefaultClass] == "true",
+		Default:   IsDefaultClass(c),
 	}
 	for _, t := range c.AllowedTopologies {
 		var rs model.Requirements
