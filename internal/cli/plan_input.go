@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -151,9 +152,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		p.startCronJobs()
 	}
 	p.addManifests(f.file == "")
-	if f.file == "" && !live {
-		p.assumeStorageClasses()
-	}
+	p.assumeStorageClasses(f.file == "" && !live)
 	p.noteGated()
 	p.noteSafeToEvict()
 	p.noteUnrequested()
@@ -358,17 +357,21 @@ func (p *planInput) addManifests(builtIn bool) {
 	}
 }
 
-// assumeStorageClasses adds the storage classes of AKS, where files leave them out.
-func (p *planInput) assumeStorageClasses() {
-	classes, note := assumedStorageClasses(p.objects.Distinct())
+// assumeStorageClasses adds the storage classes of AKS, where files leave them out and stand for a
+// cluster of Azure, and tells of claims whose disk may be in any zone.
+func (p *planInput) assumeStorageClasses(alone bool) {
+	objects := p.objects.Distinct()
+	var classes []*storagev1.StorageClass
+	var note string
+	if alone {
+		classes, note = assumedStorageClasses(objects)
+	}
 	mirror := p.mirror(p.store)
 	for _, class := range classes {
 		mirror.Apply(class)
 		p.assumed = append(p.assumed, class)
 	}
-	if note != "" {
-		p.notes = append(p.notes, note)
-	}
+	p.notes = slices.DeleteFunc(append(p.notes, note, openZones(objects)), func(note string) bool { return note == "" })
 }
 
 // mostIgnored is how many ignored fields are told one by one.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,4 +88,36 @@ func lacksClass(c *corev1.PersistentVolumeClaim, assumed []*storagev1.StorageCla
 		return c.Spec.StorageClassName == nil && !byDefault
 	}
 	return slices.ContainsFunc(assumed, func(class *storagev1.StorageClass) bool { return class.Name == name })
+}
+
+// openZones is a note on claims of files whose disks are made before their pods are placed, or "": only
+// the cluster will tell in which zone.
+func openZones(objects []client.Object) string {
+	early := map[string]bool{}
+	byDefault := ""
+	for _, class := range objectsOf[*storagev1.StorageClass](objects) {
+		if kube.DiskBeforePod(class) {
+			early[class.Name] = true
+		}
+		if kube.IsDefaultClass(class) {
+			byDefault = class.Name
+		}
+	}
+	n, first := 0, ""
+	for _, c := range objectsOf[*corev1.PersistentVolumeClaim](objects) {
+		class := kube.ClassOfClaim(c)
+		if class == "" && c.Spec.StorageClassName == nil {
+			class = byDefault
+		}
+		if kube.NewClaim(c) && c.Spec.VolumeName == "" && early[class] {
+			first = cmp.Or(first, c.Namespace+"/"+c.Name)
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of StorageClasses that bind immediately planned in any zone, the first is %s: "+
+		"Azure makes the disk before the pod has a node, and its zone decides; volumeBindingMode: WaitForFirstConsumer lets the pod decide",
+		plural(n, "volume claim"), first)
 }

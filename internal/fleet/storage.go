@@ -206,7 +206,9 @@ func (r *volumeResolver) resolveClaim(key objectKey, places func(*Volume) []mode
 		return "", nil, "is unbound and names no storage class, and there is no default one"
 	case class == nil:
 		return "", nil, fmt.Sprintf("asks for storage class %q, which does not exist", c.Class)
-	case class.Immediate:
+	// The claim of a file is bound within seconds of its creation, anywhere where the class
+	// allows, without regard to its pod.
+	case class.Immediate && !c.New:
 		return "", nil, fmt.Sprintf("is not bound yet, and its storage class %q binds immediately", class.Name)
 	}
 	return class.Driver, r.unbound(c, class), ""

@@ -19,6 +19,8 @@ type VolumeClaim struct {
 	NoClass  bool
 	Lost     bool
 	Deleting bool
+	// New claims are those of files, which no API server has yet.
+	New bool
 	// OnePod claims may be used by one pod at a time (access mode ReadWriteOncePod).
 	OnePod bool
 	// Node is the one for which the volume is being made, as the scheduler has chosen; empty
@@ -56,7 +58,7 @@ type StorageClass struct {
 	Name   string
 	Driver string
 	// Immediate classes bind before a pod is placed: an unbound claim of one
-	// cannot be planned for.
+	// cannot be planned for, unless it is new.
 	Immediate bool
 	// Default classes serve claims that name none, the newest first.
 	Default bool

@@ -16,7 +16,7 @@ func diskNeeds(driver string, parameters map[string]string) model.Requirements {
 		return nil
 	}
 	for name, value := range parameters {
-		if !strings.EqualFold(name, "skuName") && !strings.EqualFold(name, "storageAccountType") {
+		if !diskSKU(name) {
 			continue
 		}
 		switch strings.ToLower(value) {
@@ -27,6 +27,11 @@ func diskNeeds(driver string, parameters map[string]string) model.Requirements {
 		}
 	}
 	return nil
+}
+
+// diskSKU reports whether a parameter of a StorageClass says of what kind its disks are.
+func diskSKU(parameter string) bool {
+	return strings.EqualFold(parameter, "skuName") || strings.EqualFold(parameter, "storageAccountType")
 }
 
 // lacksNot holds unless a node says that it has not what the label is about.

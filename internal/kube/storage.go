@@ -72,11 +72,28 @@ func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
 		Deleting:  c.DeletionTimestamp != nil,
 		OnePod:    slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod),
 		Node:      c.Annotations[selectedNode],
+		New:       NewClaim(c),
 	}
 	if c.Spec.StorageClassName != nil {
 		out.NoClass = *c.Spec.StorageClassName == ""
 	}
 	return out
+}
+
+// NewClaim reports whether a claim is of a file and no API server has it yet: those that one has
+// have a UID and a phase.
+func NewClaim(c *corev1.PersistentVolumeClaim) bool { return c.UID == "" && c.Status.Phase == "" }
+
+// DiskBeforePod reports whether a StorageClass makes a disk of Azure before a pod is placed, in a zone
+// that no pod decides.
+func DiskBeforePod(c *storagev1.StorageClass) bool {
+	class := storageClass(c)
+	for name, value := range c.Parameters {
+		if diskSKU(name) && strings.HasSuffix(strings.ToLower(value), "_zrs") {
+			return false // the disk is in all zones
+		}
+	}
+	return class.Immediate && class.Driver == azureDiskDriver
 }
 
 // ClassOfClaim is the name of the StorageClass that a claim asks for, or "".
