@@ -139,6 +139,9 @@ func (c *planCommand) runDiff(ctx context.Context, from []string) error {
 	if err := c.keepNodes(ctx, read, change, p); err != nil {
 		return err
 	}
+	if p.Replaced, err = c.replaced(ctx, read, before, change.lost); err != nil {
+		return err
+	}
 	if err := c.settle(ctx, read, change.source, change); err != nil {
 		return err
 	}

@@ -79,3 +79,30 @@ func TestDiffOfFrozenPool(t *testing.T) {
 		t.Errorf("exit code %d, want 2, and that n1 stays in\n%s%s", code, out, errs)
 	}
 }
+
+// What a loosely packed fleet saves once its nodes are replaced is no merit of the edit that replaces them.
+func TestDiffTellsSavingWithoutTheEdit(t *testing.T) {
+	const from = "../../docs/examples/fleet.yaml"
+	for name, c := range map[string]struct{ family, label, want string }{
+		"a label":        {"D", "{team: a}", `saves $975.17/month without the change, too; the change itself makes no difference to the price.`},
+		"another family": {"E", "{}", `saves $975.17/month without the change, too; the change itself costs $70.08/month more.`},
+	} {
+		pool := strings.ReplaceAll(`apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    metadata: {labels: LABELS}
+    spec:
+      nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}
+      requirements:
+      - {key: karpenter.azure.com/sku-family, operator: In, values: [FAMILY]}
+      - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+`, "FAMILY", c.family)
+		out, errs, code := nap.Run(t, "diff", "-f", writeInput(t, strings.ReplaceAll(pool, "LABELS", c.label)), "--from", from, "--budget", "0")
+		if said := strings.Join(strings.Fields(out), " "); code != 2 || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit code %d, want 2 and %q in\n%s%s", name, code, c.want, out, errs)
+		}
+	}
+}

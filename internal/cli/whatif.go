@@ -117,7 +117,13 @@ func (c *planCommand) runWhatIf(ctx context.Context, what *suppositions) error {
 		return err
 	}
 	then.Evictions = changed.evictions(read)
-	if err := (&comparison{Before: now, After: then, Suppose: changed.words}).write(c.streams.Out, c.output); err != nil {
+	compared := &comparison{Before: now, After: then, Suppose: changed.words}
+	if len(what.zones) > 0 || what.noSpot { // else it is the change that nodes are gone
+		if compared.Replaced, err = c.replaced(ctx, read, source, changed.lost); err != nil {
+			return err
+		}
+	}
+	if err := compared.write(c.streams.Out, c.output); err != nil {
 		return err
 	}
 	return answered(read, then.Pending > 0)
@@ -482,6 +488,9 @@ func (c *planCommand) outcome(ctx context.Context, read *planInput, source *offl
 	return out, nil
 }
 
+// samePrice is a difference, in dollars per hour, that is not told.
+const samePrice = 0.0005
+
 // comparison is the output of nap what-if -o json and nap diff -o json. Its fields are a
 // promise: docs/plan-json.md documents them.
 type comparison struct {
@@ -489,6 +498,9 @@ type comparison struct {
 	Suppose []string `json:"suppose"`
 	Before  *outcome `json:"before"`
 	After   *outcome `json:"after"`
+	// Replaced is what it would cost to replace the nodes that the change takes, without the change;
+	// nil where it takes none.
+	Replaced *outcome `json:"replaced,omitempty"`
 	// Drifted are the nodes that would be replaced, with the reason.
 	Drifted []driftedNode `json:"drifted,omitempty"`
 }
@@ -503,9 +515,9 @@ func (p *comparison) write(w io.Writer, form string) error {
 	delta := p.After.HourlyCost - p.Before.HourlyCost
 	verdict := "the price stays"
 	switch {
-	case delta > 0.0005:
+	case delta > samePrice:
 		verdict = fmt.Sprintf("%s/month more", cents(delta*model.HoursPerMonth))
-	case delta < -0.0005:
+	case delta < -samePrice:
 		verdict = fmt.Sprintf("%s/month less", cents(-delta*model.HoursPerMonth))
 	}
 	if p.After.Pending > 0 {
@@ -513,6 +525,9 @@ func (p *comparison) write(w io.Writer, form string) error {
 	}
 	for _, line := range wrap(fmt.Sprintf("If %s: %s.", strings.Join(p.Suppose, ", "), verdict), screenColumns) {
 		out.WriteString(k.bold(line) + "\n")
+	}
+	if itself := p.itself(); itself != "" {
+		out.WriteString(strings.Join(wrap(itself, screenColumns), "\n") + "\n")
 	}
 	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\tBEFORE\tAFTER")
