@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -366,8 +367,10 @@ func sizeOf(catalog *fleet.Catalog, name string) (convert.Size, bool) {
 		return convert.Size{}, false
 	}
 	const milli = 1000
+	local, _ := strconv.ParseInt(t.Labels[instancetype.LabelSKUEphemeralGB], 10, 64) // no label: none
 	return convert.Size{
-		Family: t.Labels[instancetype.LabelSKUFamily], Arch: t.Labels["kubernetes.io/arch"], VCPUs: t.Capacity.Get(model.CPU) / milli,
+		EphemeralGB: local,
+		Family:      t.Labels[instancetype.LabelSKUFamily], Arch: t.Labels["kubernetes.io/arch"], VCPUs: t.Capacity.Get(model.CPU) / milli,
 		GPU:         t.Labels[instancetype.LabelSKUGPUName],
 		NamelessGPU: t.Labels[instancetype.LabelSKUGPUManufacturer] != "" && t.Labels[instancetype.LabelSKUGPUName] == "",
 	}, true

@@ -84,6 +84,27 @@ func TestConvertAgentPools(t *testing.T) {
 	}
 }
 
+// A requirement on local space that the pool's own size does not meet would leave a NodePool that buys
+// nothing.
+func TestConvertEphemeralDiskBeyondSize(t *testing.T) {
+	const label = "karpenter.azure.com/sku-storage-ephemeralos-maxsize"
+	for size, c := range map[string]struct{ requirement, said string }{
+		"Standard_NC24ads_A100_v4": {"", "for a disk of 128 GB, size Standard_NC24ads_A100_v4 has 0 GB of local space in the built-in table: " +
+			"the requirement on " + label + " is left out; where the disk does not fit, it is a managed one and billed"},
+		"Standard_D4ds_v5": {`values: - "106"`, "size Standard_D4ds_v5 has 107 GB of local space in the built-in table: " +
+			"the requirement on " + label + " is lowered to Gt 106;"},
+		"Standard_D8ds_v5": {`values: - "127"`, ""},
+	} {
+		out, errs, code := runWith(t, `[{"name": "a", "mode": "User", "osType": "Linux", "count": 1, "osDiskType": "Ephemeral", "osDiskSizeGB": 128, `+
+			`"vmSize": "`+size+`"}]`, "--from-agent-pools", "--region", "westeurope")
+		made, said := strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(errs), " ")
+		if code != 0 || !strings.Contains(said, c.said) || strings.Contains(said, "osDiskType") != (c.said != "") ||
+			!strings.Contains(made, c.requirement) || strings.Contains(made, label) != (c.requirement != "") {
+			t.Errorf("%s: exit code %d, want requirement %q and %q in\n%s%s", size, code, c.requirement, c.said, out, errs)
+		}
+	}
+}
+
 // TestConvertLosesNoFieldOfAgentPools gives agent pools one field each that a NodePool or an
 // AKSNodeClass has not: it is refused or told by name and value, and needs no word where it
 // has the value of pools which do not state it.

@@ -86,6 +86,8 @@ type Size struct {
 	GPU string
 	// NamelessGPU says that it has a GPU which the label of its name does not tell.
 	NamelessGPU bool
+	// EphemeralGB is the local space for a system disk as its label tells it, 0 where it has none.
+	EphemeralGB int64
 }
 
 // AgentPools makes a NodePool and an AKSNodeClass of every agent pool that runs workloads:
@@ -144,7 +146,7 @@ func (c *converter) agentPool(p *AgentPool, cluster *Cluster, size func(string) 
 		capacity = "spot"
 	}
 	requirements := slices.Concat(archs,
-		[]any{in("kubernetes.io/os", "linux"), in("karpenter.sh/capacity-type", capacity)}, sizes, p.disks())
+		[]any{in("kubernetes.io/os", "linux"), in("karpenter.sh/capacity-type", capacity)}, sizes, c.disks(p, size))
 	if len(p.Zones) > 0 {
 		zones := slices.Clone(p.Zones)
 		for i, z := range zones {
@@ -261,18 +263,42 @@ func (c *converter) sizes(machines []Machines, size func(string) (Size, bool)) (
 }
 
 // disks are the requirements on sizes that the disks of the pool come to.
-func (p *AgentPool) disks() []any {
+func (c *converter) disks(p *AgentPool, size func(string) (Size, bool)) []any {
 	const usual = 128 // GB of a class that states none
 	var out []any
 	if strings.EqualFold(p.DiskType, "Ephemeral") {
-		r := map[string]any{}
-		set(r, groupAzure+"/sku-storage-ephemeralos-maxsize", "Gt", strconv.FormatInt(cmp.Or(p.DiskGB, usual)-1, 10))
-		out = append(out, r)
+		out = c.ephemeral(p, cmp.Or(p.DiskGB, usual), size)
 	}
 	if p.UltraSSD {
 		out = append(out, in(groupAzure+"/sku-storage-ultra-ssd", "true"))
 	}
 	return out
+}
+
+// ephemeral is the requirement that the system disk fits into the local space of sizes, as far as the
+// pool's own sizes meet it: a NodePool that cannot buy these may buy nothing at all.
+func (c *converter) ephemeral(p *AgentPool, disk int64, size func(string) (Size, bool)) []any {
+	const label = groupAzure + "/sku-storage-ephemeralos-maxsize"
+	least, of := disk, ""
+	for _, m := range p.Machines() {
+		if is, known := size(m.Size); known && is.EphemeralGB < least {
+			least, of = is.EphemeralGB, m.Size
+		}
+	}
+	if of != "" {
+		became := "left out"
+		if least > 0 {
+			became = fmt.Sprintf("lowered to Gt %d", least-1)
+		}
+		c.note("osDiskType Ephemeral: for a disk of %d GB, size %s has %d GB of local space in the built-in table: the requirement on %s is %s; "+
+			"where the disk does not fit, it is a managed one and billed", disk, of, least, label, became)
+	}
+	if least == 0 {
+		return nil
+	}
+	r := map[string]any{}
+	set(r, label, "Gt", strconv.FormatInt(least-1, 10))
+	return []any{r}
 }
 
 // Spot reports whether the pool has spot machines.
