@@ -160,6 +160,9 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 	switch {
 	case f.region != "" || f.file != "":
 		p.region = f.region
+		if note := otherRegion(&p.objects, f.region); f.file == "" && note != "" {
+			p.notes = append(p.notes, note)
+		}
 	case p.region == "":
 		p.region = regionOfZones(zonesNamed(&p.objects, p.pools))
 	}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,4 +50,27 @@ func zonesNamed(objects *kube.Objects, pools map[string]*v1.NodePool) []string {
 		}
 	}
 	return zones
+}
+
+// otherRegion is a note on nodes that are in other regions than that of the prices, or "": most of them
+// have no price then, and the others a wrong one.
+func otherRegion(objects *kube.Objects, region string) string {
+	nodes := map[string]int{}
+	for _, node := range objectsOf[*corev1.Node](objects.Distinct()) {
+		in := node.Labels[corev1.LabelTopologyRegion]
+		if in == "" {
+			in = regionOfZones([]string{node.Labels[corev1.LabelTopologyZone]})
+		}
+		if in != "" && in != region {
+			nodes[in]++
+		}
+	}
+	var where []string
+	for _, in := range slices.Sorted(maps.Keys(nodes)) {
+		where = append(where, fmt.Sprintf("%s in %s", plural(nodes[in], "node"), in))
+	}
+	if len(where) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the input has %s, and prices are of %s: leave --region out, or give that of the nodes", strings.Join(where, " and "), region)
 }

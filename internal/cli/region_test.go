@@ -38,3 +38,27 @@ func TestRegionIsThatOfNamedZones(t *testing.T) {
 		})
 	}
 }
+
+// Prices of another region than that of the nodes leave most nodes without a price.
+func TestNodesInOtherRegionAreTold(t *testing.T) {
+	node := func(name, labels string) string {
+		return `{apiVersion: v1, kind: Node, metadata: {name: ` + name + `, labels: {` + labels + `}}}` + "\n---\n"
+	}
+	text := node("a", "topology.kubernetes.io/zone: westeurope-1") +
+		node("b", `topology.kubernetes.io/zone: "0", topology.kubernetes.io/region: uksouth`) +
+		node("c", "topology.kubernetes.io/region: westeurope") + node("d", "topology.kubernetes.io/zone: eastus-1") + node("e", "x: y")
+	for region, want := range map[string]string{
+		"eastus":  "the input has 1 node in uksouth and 2 nodes in westeurope, and prices are of eastus: leave --region out",
+		"uksouth": "the input has 1 node in eastus and 2 nodes in westeurope, and prices are of uksouth: leave --region out",
+		"":        "",
+	} {
+		flags := &inputFlags{files: []string{"-"}, catalogFlags: catalogFlags{region: region}}
+		read, err := flags.read(context.Background(), strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(read.notes, "; "); !strings.Contains(said, want) || strings.Contains(said, "prices are of") != (want != "") {
+			t.Errorf("--region %q: notes are %s, want %s", region, said, want)
+		}
+	}
+}

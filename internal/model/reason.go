@@ -173,7 +173,8 @@ func Reasons() []ReasonInfo {
 			"Enable the feature gate SpotToSpotConsolidation."},
 		{ReasonSpotTypes, "Fewer than 15 cheaper spot instance types are left to choose from.", "Allow more instance types in the NodePool."},
 		{ReasonPriceUnknown, "What the node costs is not known, so that giving it back would save nothing.",
-			"Give the node back the labels of its instance type, capacity type and zone; if it has them, state the price with a NodeOverlay."},
+			"Give the node back the labels of its instance type, capacity type and zone; if it has them, plan with the prices of its region, " +
+				"or state the price with a NodeOverlay."},
 		{ReasonDoesNotPay, "The saving does not earn the evictions that it costs.",
 			"Lower the price of an eviction or lengthen the payback time, if the saving is worth it to you."},
 		{ReasonSmallSaving, "A replacement would save less than the minimum saving.", "Lower the minimum saving."},

@@ -356,8 +356,28 @@ func (r Rules) unpriced(n int) *model.KeptNode {
 				"%s runs %s and has no label %s, without which its price is not known.", name, pods, key)
 		}
 	}
+	if zone := r.p.Planning.Nodes[n].Labels[model.LabelZone]; !r.sold(zone) {
+		return compiled.Keep(n, model.ReasonPriceUnknown,
+			"%s runs %s and is in zone %s, in which nothing is sold by the price list, so its price is not known.", name, pods, zone)
+	}
 	return compiled.Keep(n, model.ReasonPriceUnknown,
 		"%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
+}
+
+// sold reports whether any catalogue has offerings in a zone: those of one region have none in the
+// zones of another.
+func (r Rules) sold(zone string) bool {
+	for c := range r.p.Planning.Catalogs {
+		types := r.p.Planning.Catalogs[c].InstanceTypes
+		for t := range types {
+			for o := range types[t].Offerings {
+				if types[t].Offerings[o].Zone == zone {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // Unbalanced are the scores of the nodes for which the policy Balanced rules out
