@@ -150,6 +150,8 @@ func inputCases() map[string]inputCase {
 		"node that has drifted": {args: "explain node general-a -f node-with-another-disk", said: []string{
 			`it has drifted since 2026-11-22T11:00:00Z: NodeClassDrift, its AKSNodeClass has changed`,
 		}},
+		"NodePools by kubectl's singular":  {args: "get nodepool --region eastus -f nodes-in-odd-states", said: []string{`NAME `}},
+		"NodeClaims by kubectl's singular": {args: "get nodeclaim --region eastus -f nodes-in-odd-states"},
 		"states of nodes": {args: "get nodes -o wide --region eastus -f nodes-in-odd-states", said: []string{
 			`n1 .*Ready,SchedulingDisabled .* [0-9]+y`, `n2 .* NotReady `, `n3 .* Ready `,
 		}},

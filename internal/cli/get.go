@@ -27,14 +27,20 @@ type getCommand struct {
 	namespace string
 }
 
-// getKinds are what can be listed, by its names.
-func getKinds() []struct{ name, alias, single string } {
-	return []struct{ name, alias, single string }{
-		{"nodes", "no", "node"},
-		{"pools", "nodepools", "pool"},
-		{"claims", "nodeclaims", "claim"},
-		{"moves", "commands", "move"},
-		{"offers", "offerings", "offer"},
+// getKind is what can be listed, by its names.
+type getKind struct {
+	name    string
+	aliases []string
+}
+
+// getKinds are what can be listed. NodePools and NodeClaims have kubectl's names, too.
+func getKinds() []getKind {
+	return []getKind{
+		{"nodes", []string{"no", "node"}},
+		{"pools", []string{"pool", "nodepools", "nodepool"}},
+		{"claims", []string{"claim", "nodeclaims", "nodeclaim"}},
+		{"moves", []string{"move", "commands", "command"}},
+		{"offers", []string{"offer", "offerings", "offering"}},
 	}
 }
 
@@ -89,7 +95,7 @@ Exit code 0: there is an answer. 1: an error.`,
 // kindNamed is the kind that a word names, or "".
 func kindNamed(word string) string {
 	for _, k := range getKinds() {
-		if slices.Contains([]string{k.name, k.alias, k.single}, strings.ToLower(word)) {
+		if word = strings.ToLower(word); word == k.name || slices.Contains(k.aliases, word) {
 			return k.name
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // regionsCSV says where Azure's regions are, in whole degrees.
@@ -66,8 +68,11 @@ func RegionName(written string) (string, error) {
 		return name, nil
 	}
 	var alike []string
+	if meant := model.Alike(name, Regions()); meant != "" {
+		alike = append(alike, meant)
+	}
 	for _, region := range Regions() {
-		if len(name) >= 3 && (strings.Contains(region, name) || strings.HasPrefix(region, name[:3])) {
+		if !slices.Contains(alike, region) && len(name) >= 3 && (strings.Contains(region, name) || strings.HasPrefix(region, name[:3])) {
 			alike = append(alike, region)
 		}
 	}

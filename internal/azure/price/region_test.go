@@ -34,6 +34,9 @@ func TestRegionName(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "swedencentral, swedensouth") || strings.Contains(err.Error(), "eastus") {
 		t.Errorf("error %v, want the names that begin alike", err)
 	}
+	if _, err := RegionName("estus"); err == nil || !strings.Contains(err.Error(), "written alike: eastus, westus, ") {
+		t.Errorf("error %v, want the name with a letter more first", err)
+	}
 	if _, err := RegionName(""); err == nil || !strings.Contains(err.Error(), "eastus") {
 		t.Errorf("error %v, want all names", err)
 	}
