@@ -370,6 +370,10 @@ func (e *expander) addForeign(u *unstructured.Unstructured) error {
 		return fmt.Errorf("its pods are not planned for, as nap cannot tell them from %s; give the objects that it makes, or its pods",
 			strings.Join(templates.unclear, " and "))
 	}
+	if of := borrowed(u); of != "" && len(templates.found) == 0 && have == 0 {
+		e.note("%s %s/%s: its pods have the template of %s (spec.workloadRef), and only those that this asks for itself are planned for; "+
+			"give it the replicas, or give the pods", kind, namespace, u.GetName(), of)
+	}
 	if at := podHint(u); at != "" && len(templates.found) == 0 && have == 0 {
 		e.note("%s %s/%s: may make pods (%s), which are not planned for; give the objects that it makes, or its pods",
 			kind, namespace, u.GetName(), at)

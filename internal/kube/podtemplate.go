@@ -41,16 +41,37 @@ func templatesOf(u *unstructured.Unstructured) (podTemplates, error) {
 		return podTemplates{unclear: []string{"spec.template, which is for one pod on each node"}}, nil
 	}
 	w := &templateWalk{}
-	if suspended, _ := spec["suspend"].(bool); !suspended {
-		w.walk(spec, "spec", 1)
+	if suspended, _ := spec["suspend"].(bool); suspended {
+		return w.out, nil
 	}
+	w.walk(spec, "spec", 1)
 	replicas, counted := integer(spec["replicas"])
 	group := u.GroupVersionKind().Group
-	if _, has := spec["template"]; len(w.out.found)+len(w.out.unclear) == 0 && !has && counted && replicas > 0 &&
-		spec["workloadRef"] == nil && !strings.HasSuffix(group, "cluster.x-k8s.io") {
+	// A template without containers is no template of pods, such as that of a KafkaNodePool of Strimzi,
+	// which says what the pods have beside their container.
+	if len(w.out.found)+len(w.out.unclear) == 0 && counted && replicas > 0 &&
+		spec["workloadRef"] == nil && !ofMachines(group) {
 		w.out.unclear = append(w.out.unclear, fmt.Sprintf("spec.replicas: %d", replicas))
 	}
 	return w.out, w.err
+}
+
+// ofMachines reports whether the replicas of objects of a group are machines and no pods.
+func ofMachines(group string) bool {
+	return strings.HasSuffix(group, "cluster.x-k8s.io") || group == "machine.openshift.io"
+}
+
+// borrowed is the workload from which an object with replicas has its template, as Argo's Rollouts may,
+// or "".
+func borrowed(u *unstructured.Unstructured) string {
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	replicas, counted := integer(spec["replicas"])
+	if counted && replicas <= 0 {
+		return ""
+	}
+	kind, _, _ := unstructured.NestedString(spec, "workloadRef", "kind")
+	name, _, _ := unstructured.NestedString(spec, "workloadRef", "name")
+	return strings.TrimSpace(kind + " " + name)
 }
 
 // leadersAndWorkers are the templates of a LeaderWorkerSet: in each of its groups one pod
