@@ -123,8 +123,9 @@ type Refusal struct {
 	Size string `json:"size,omitempty"`
 	// Family is the VM family; it is empty where one size or all sizes are refused.
 	Family string `json:"family,omitempty"`
-	// Kind is what all sizes have in common for which it holds: their architecture, and
-	// whether they have GPUs or are confidential. It is empty for sizes of every kind.
+	// Kind is what all sizes have in common for which it holds: their architecture,
+	// whether they have GPUs or are confidential, and how many vCPUs they have where it is
+	// about one number of them alone. It is empty for sizes of every kind.
 	Kind string `json:"kind,omitempty"`
 	// Policy is the Azure Policy that denies the sizes for which it holds; it is empty where
 	// no policy does.

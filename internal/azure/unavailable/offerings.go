@@ -64,7 +64,8 @@ type cause struct {
 // processes.
 type Entry struct {
 	// Size, Family, Kind and Policy say which sizes it is about: at most one of them is set, and
-	// all empty mean every size. Kind is only of spot machines which are not asked for.
+	// all empty mean every size. Kind is only of spot machines which are not asked for, at times
+	// with their number of vCPUs.
 	Size, Family, Kind string
 	Policy             *SizePolicy
 
@@ -251,17 +252,18 @@ func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType m
 	if len(o.entries) == 0 {
 		return "", false
 	}
-	kind := kindOf(s)
+	kind, withVCPUs := kindOf(s), kindWithVCPUs(s)
 	places := [3]string{zone, anyPlace, anyZone}
 	n := 3
 	if zone == instancetype.RegionalZone {
 		n = 2
 	}
 	for _, place := range places[:n] {
-		for _, sub := range [4]subject{
+		for _, sub := range [5]subject{
 			{size: s.Name, place: place, capacityType: capacityType},
 			{family: s.Family, place: place, capacityType: capacityType},
 			{kind: kind, place: place, capacityType: capacityType},
+			{kind: withVCPUs, place: place, capacityType: capacityType},
 			{place: place, capacityType: capacityType},
 		} {
 			if found, ok := o.entries[sub]; ok && s.VCPUs >= found.minVCPUs {

@@ -159,11 +159,14 @@ capacity types, for a shorter time. The reason is that of the NodeClaim's condit
 		durationText(lowQuotaTTL) + ".\n")
 	fmt.Fprintf(&b, "\nWhere Azure refuses %d spot machines of one kind in a row for want of room, no spot machine of that kind is asked "+
 		"for there for %s, so that another capacity type, another kind or a NodePool of lower weight buys. After that %d more are enough. "+
+		"At least %d of the refusals, afterwards %d, have to be of other numbers of vCPUs than the one that is refused most. While there are "+
+		"fewer, only the sizes with that number of vCPUs are asked for no more; the others are, until so many of them are refused. "+
 		"Refusals that are about one zone count there, a size once. For the region, where machines in zones and without one are asked for "+
 		"no more, a size counts once when all zones or each of them have refused it, and once when it is refused without a zone. Sizes are "+
 		"of one kind when they have the same architecture, all of them GPUs or none, and all or none are confidential. A spot machine of "+
-		"the kind that is made there, or `nap retry`, ends it.\n",
-		ScarceSizes, durationText(ScarceTTL), ScarceAgain)
+		"the kind that is made there, or `nap retry`, ends it; only where one number of vCPUs alone is not asked for, a machine "+
+		"with another number does not end its %s.\n",
+		ScarceSizes, durationText(ScarceTTL), ScarceAgain, ScarceOthers, ScarceOthersAgain, durationText(ScarceTTL))
 	return b.String()
 }
 

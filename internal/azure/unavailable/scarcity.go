@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,10 +20,18 @@ import (
 // ScarceAgain more are enough. There is the one zone that they were about, or else the region: a
 // machine without a zone is placed in any of the zones, so what all zones refuse says something
 // about it, and the other way round. A size that both refuse counts as two.
+//
+// A plan asks for sizes of one number of vCPUs first, as long as they are the cheapest for the pods,
+// and Azure may run out of the small ones alone. So at least ScarceOthers of the refusals, or
+// ScarceOthersAgain, have to be of other numbers of vCPUs than the one that is refused most. While
+// there are fewer, only the sizes with that number are asked for no more; the others are, until so
+// many of them are refused.
 const (
-	ScarceSizes = 10
-	ScarceAgain = 5
-	ScarceTTL   = 3 * time.Minute
+	ScarceSizes       = 10
+	ScarceOthers      = 4
+	ScarceAgain       = 5
+	ScarceOthersAgain = 2
+	ScarceTTL         = 3 * time.Minute
 	// scarceWithin is how long after the last of them refusals count as in a row.
 	scarceWithin = 10 * time.Minute
 )
@@ -31,8 +40,12 @@ const (
 // such machine was made.
 type scarcity struct {
 	refused map[placed]bool
-	// most is how many are enough, last when the last one was refused.
-	most int
+	// again says that the kind was scarce before, so that fewer refusals are enough.
+	again bool
+	// alone is the kind of those of its sizes, by their number of vCPUs, that were scarce alone
+	// since then; empty for none. Their refusals up to then are no longer in refused.
+	alone string
+	// last is when the last one was refused.
 	last time.Time
 }
 
@@ -40,6 +53,8 @@ type scarcity struct {
 type placed struct {
 	size     string
 	regional bool
+	// kind is that of the sizes with as many vCPUs.
+	kind string
 }
 
 // scarce reports whether Azure has no room for the size, which says something about others.
@@ -64,6 +79,14 @@ func kindOf(s *instancetype.SKU) string {
 	return kind
 }
 
+// kindWithVCPUs is the kind of a size together with its number of vCPUs.
+func kindWithVCPUs(s *instancetype.SKU) string {
+	if s.VCPUs == 1 {
+		return kindOf(s) + ", 1 vCPU"
+	}
+	return kindOf(s) + ", " + strconv.FormatInt(s.VCPUs, 10) + " vCPUs"
+}
+
 // count counts a size that Azure has no room for, whose entry there is, for its kind: in the zone
 // that the refusal is about, and for the region once no zone is left for the size.
 func (o *Offerings) count(f *Failure, a Attempt) {
@@ -86,20 +109,67 @@ func (o *Offerings) countIn(place string, f *Failure, a Attempt) {
 	now := o.now()
 	s := o.scarcities[of]
 	if s == nil || now.Sub(s.last) > scarceWithin {
-		s = &scarcity{refused: map[placed]bool{}, most: ScarceSizes}
+		s = &scarcity{refused: map[placed]bool{}}
 		o.scarcities[of] = s
 	}
-	s.refused[placed{a.SKU.Name, a.Zone == instancetype.RegionalZone}], s.last = true, now
-	enough := len(s.refused) >= s.most
-	if enough {
-		clear(s.refused)
-		s.most = ScarceAgain
-	}
+	s.refused[placed{a.SKU.Name, a.Zone == instancetype.RegionalZone, kindWithVCPUs(a.SKU)}], s.last = true, now
+	scarce := s.judge(of.kind)
 	o.mu.Unlock()
-	if enough {
+	if scarce != "" {
+		of.kind = scarce
 		why := fmt.Sprintf("%s for one spot size after the other", f.Code)
 		o.put(of, 0, ScarceTTL, cause{why: why})
 	}
+}
+
+// judge says what is scarce by the refusals so far: the kind, those of its sizes that have one
+// number of vCPUs, or nothing (empty).
+func (s *scarcity) judge(kind string) string {
+	most, others := ScarceSizes, ScarceOthers
+	if s.again {
+		most, others = ScarceAgain, ScarceOthersAgain
+	}
+	first, total := s.alone, len(s.refused)
+	if first == "" {
+		if total < most {
+			return ""
+		}
+		first = s.mostRefused()
+	}
+	ofFirst := s.of(first)
+	switch {
+	case total-ofFirst >= others:
+		clear(s.refused)
+		s.again, s.alone = true, ""
+		return kind
+	case s.alone == "" || ofFirst >= ScarceAgain:
+		maps.DeleteFunc(s.refused, func(p placed, _ bool) bool { return p.kind == first })
+		s.alone = first
+		return first
+	}
+	return ""
+}
+
+// of is how many of the refusals are of a kind of sizes with one number of vCPUs.
+func (s *scarcity) of(kind string) int {
+	n := 0
+	for p := range s.refused {
+		if p.kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// mostRefused is the kind of sizes with one number of vCPUs that has the most refusals.
+func (s *scarcity) mostRefused() string {
+	most, refusals := "", 0
+	for p := range s.refused {
+		if n := s.of(p.kind); n > refusals || n == refusals && p.kind < most {
+			most, refusals = p.kind, n
+		}
+	}
+	return most
 }
 
 // soldOut reports whether every zone that the size of an attempt is sold in has refused it or its
@@ -113,7 +183,8 @@ func (o *Offerings) soldOut(a Attempt) bool {
 		label := instancetype.ZoneLabel(region, zone)
 		_, size := o.entries[subject{size: a.SKU.Name, place: label, capacityType: model.Spot}]
 		_, kind := o.entries[subject{kind: kindOf(a.SKU), place: label, capacityType: model.Spot}]
-		if !size && !kind {
+		_, vcpus := o.entries[subject{kind: kindWithVCPUs(a.SKU), place: label, capacityType: model.Spot}]
+		if !size && !kind && !vcpus {
 			return false
 		}
 	}
@@ -121,14 +192,24 @@ func (o *Offerings) soldOut(a Attempt) bool {
 }
 
 // plenty forgets that spot machines of a kind are scarce in a zone and in the region, since one was
-// made there. The caller holds mu.
+// made there. Sizes with another number of vCPUs that are scarce alone stay so until ScarceTTL is
+// over: a machine that was bought instead of them says nothing about them. The caller holds mu.
 func (o *Offerings) plenty(a Attempt) {
+	kind, withVCPUs := kindOf(a.SKU), kindWithVCPUs(a.SKU)
 	for _, place := range []string{a.Zone, anyPlace} {
-		s := subject{kind: kindOf(a.SKU), place: place, capacityType: model.Spot}
-		delete(o.scarcities, s)
-		if _, scarce := o.entries[s]; scarce {
-			delete(o.entries, s)
-			o.revision++
+		of := subject{kind: kind, place: place, capacityType: model.Spot}
+		if s := o.scarcities[of]; s != nil && s.alone != "" && s.alone != withVCPUs {
+			clear(s.refused)
+			s.again = false
+		} else {
+			delete(o.scarcities, of)
+		}
+		for _, k := range []string{kind, withVCPUs} {
+			of.kind = k
+			if _, scarce := o.entries[of]; scarce {
+				delete(o.entries, of)
+				o.revision++
+			}
 		}
 	}
 }

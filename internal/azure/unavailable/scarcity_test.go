@@ -120,7 +120,7 @@ func TestScarcityOfOneKindClosesNoOther(t *testing.T) {
 		refuse := func(zone string) {
 			for i := range ScarceSizes {
 				s := *like
-				s.Name, s.Family = fmt.Sprint("size-", i), fmt.Sprint("family-", i)
+				s.Name, s.Family, s.VCPUs = fmt.Sprint("size-", i), fmt.Sprint("family-", i), int64(4+4*(i%2))
 				o.MarkUnavailable(NewFailure("SkuNotAvailable", "sold out", nil), Attempt{&s, zone, model.Spot})
 			}
 		}
@@ -148,6 +148,115 @@ func TestScarcityOfOneKindClosesNoOther(t *testing.T) {
 	}
 }
 
+// soldOutAs refuses different spot machines of 4, 8 or so many vCPUs in zones, from the n-th on.
+func soldOutAs(o *Offerings, vcpus int64, from, to int) {
+	for i := from; i < to; i++ {
+		s := &instancetype.SKU{Name: fmt.Sprintf("size-%d-%d", vcpus, i), Family: fmt.Sprint("family-", i), Arch: "amd64", VCPUs: vcpus}
+		o.MarkUnavailable(NewFailure("SkuNotAvailable", "sold out", nil), Attempt{s, "eastus-1", model.Spot})
+	}
+}
+
+// scarceNumbers lists the numbers of vCPUs of which no spot machine is asked for.
+func scarceNumbers(o *Offerings) string {
+	var out []string
+	for _, n := range []int64{1, 4, 8, 16} {
+		s := &instancetype.SKU{Name: "never", Family: "never", Arch: "amd64", VCPUs: n}
+		if whyNot(o, s, "eastus-2", model.Spot) != "" {
+			out = append(out, fmt.Sprint(n))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// Azure may run out of machines of 4 vCPUs alone, which a plan asks for first: those of 8 are still
+// a third of the price of on-demand.
+func TestSpotOfOneNumberOfVCPUsIsScarceAlone(t *testing.T) {
+	c := &clock{time.Unix(0, 0)}
+	o := New(c.now)
+	want := func(when, want string) {
+		t.Helper()
+		if got := scarceNumbers(o); got != want {
+			t.Errorf("%s: scarce are %q vCPUs, want %q", when, got, want)
+		}
+	}
+	made := func(vcpus int64) {
+		s := &instancetype.SKU{Name: "made", Family: "made", Arch: "amd64", VCPUs: vcpus}
+		o.MarkLaunched(Attempt{s, "eastus-1", model.Spot})
+	}
+	soldOutAs(o, 4, 0, ScarceSizes-1)
+	want("nine sizes", "")
+	soldOutAs(o, 4, ScarceSizes-1, ScarceSizes)
+	want("ten sizes", "4")
+	s := &instancetype.SKU{Name: "never", Family: "never", Arch: "amd64", VCPUs: 4}
+	if why := whyNot(o, s, "eastus-1", model.Spot); !strings.Contains(why, "its kind (amd64, 4 vCPUs) was refused, SkuNotAvailable for one spot size after the other") {
+		t.Errorf("the reason is %q", why)
+	}
+	soldOutAs(o, 8, 0, ScarceOthers-1)
+	made(8)
+	want("a machine of 8 vCPUs is made", "4")
+	soldOutAs(o, 8, 0, ScarceOthers-1)
+	want("the count of the others has begun again", "4")
+	c.at = c.at.Add(ScarceTTL)
+	want("after its time", "")
+	soldOutAs(o, 4, 20, 20+ScarceAgain)
+	want("five more", "4")
+	made(4)
+	want("a machine of 4 vCPUs is made", "")
+	soldOutAs(o, 4, 40, 40+ScarceAgain)
+	want("and five are refused", "")
+	soldOutAs(o, 4, 40, 40+ScarceSizes)
+	want("ten", "4")
+	o.Forget("size-4-0")
+	want("a person wants to ask again", "")
+	soldOutAs(o, 1, 0, ScarceSizes)
+	want("one vCPU", "1")
+}
+
+// Where all spot is sold out, one refusal after the other says so, in whatever order sizes are asked
+// for: no plan is to need more than 14 before it buys on-demand.
+func TestSpotOfAllNumbersOfVCPUsIsScarceAfterAtMost14(t *testing.T) {
+	for name, tc := range map[string]struct {
+		order        []int64
+		first, again int // how many refusals it takes, and after ScarceTTL
+	}{
+		"4 before 8":          {[]int64{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8}, 14, 7},
+		"8 before 4":          {[]int64{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 4}, 14, 7},
+		"each in turn":        {[]int64{4, 8, 4, 8, 4, 8, 4, 8, 4, 8}, 10, 5},
+		"three numbers":       {[]int64{4, 4, 4, 4, 4, 4, 8, 8, 16, 16}, 10, 7},
+		"one of 8 among 4":    {[]int64{4, 4, 4, 8, 4, 4, 4, 4, 4, 4, 8, 8, 8}, 13, 6},
+		"8 and 16 after nine": {[]int64{4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 16, 16}, 13, 7},
+	} {
+		c := &clock{time.Unix(0, 0)}
+		o := New(c.now)
+		const all = "1 4 8 16"
+		refusals := func(from int) int {
+			asked := 0
+			for i, n := range tc.order {
+				if strings.Contains(" "+scarceNumbers(o)+" ", fmt.Sprint(" ", n, " ")) {
+					continue // it is not asked for
+				}
+				soldOutAs(o, n, from+i, from+i+1)
+				if asked++; scarceNumbers(o) == all {
+					break
+				}
+			}
+			return asked
+		}
+		if got := refusals(0); got != tc.first || scarceNumbers(o) != all {
+			t.Errorf("%s: after %d refusals %q are scarce, want all after %d", name, got, scarceNumbers(o), tc.first)
+		}
+		c.at = c.at.Add(ScarceTTL)
+		if got := refusals(100); got != tc.again || scarceNumbers(o) != all {
+			t.Errorf("%s, again: after %d refusals %q are scarce, want all after %d", name, got, scarceNumbers(o), tc.again)
+		}
+		o.MarkLaunched(Attempt{&instancetype.SKU{Name: "made", Arch: "amd64", VCPUs: 8}, "eastus-1", model.Spot})
+		c.at = c.at.Add(ScarceTTL)
+		if got := scarceNumbers(o); got != "" {
+			t.Errorf("%s: after a machine was made %q are scarce", name, got)
+		}
+	}
+}
+
 // A controller that starts knows from the entry alone what it is.
 func TestScarcityEndsAfterARestartAsBefore(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
@@ -167,7 +276,7 @@ func TestScarcityEndsAfterARestartAsBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		why := whyNot(after, never, "eastus-1", model.Spot)
-		if !strings.HasPrefix(why, "Azure is not asked for it: its kind (unknown architecture) was refused, SkuNotAvailable for one spot size") {
+		if !strings.HasPrefix(why, "Azure is not asked for it: its kind (unknown architecture, 4 vCPUs) was refused, SkuNotAvailable for one spot size") {
 			t.Errorf("of a size that was never asked for it is said: %q", why)
 		}
 		end(after)
