@@ -72,5 +72,6 @@ func otherRegion(objects *kube.Objects, region string) string {
 	if len(where) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the input has %s, and prices are of %s: leave --region out, or give that of the nodes", strings.Join(where, " and "), region)
+	return fmt.Sprintf("the input has %s, and prices are of %s: leave --region out, or give that of the nodes",
+		strings.Join(where, " and "), region)
 }

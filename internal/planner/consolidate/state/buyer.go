@@ -390,8 +390,7 @@ func (b *Buyer) Describe(i int32) model.NewNode {
 	node, best := b.st.Problem.Prepared.Machine(b.st.Ledger, int(from), b.podsOn(i))
 	b.st.Ledger.Take(int(from), 1)
 	if to := int32(best); to != from {
-		b.st.Bins.At(i).book(b.st.Ledger, from, to)
-		b.st.log = append(b.st.log, Change{Kind: Exchanged, Bin: i, from: from, to: to})
+		exchange(b.st, Change{Kind: Exchanged, Bin: i, from: from, to: to})
 	}
 	node.Offerings = slices.Clone(node.Offerings)
 	return node

@@ -187,6 +187,12 @@ func (s *State) unbuy(c *Change) {
 	s.Ledger.Take(o.Option, -1)
 }
 
+// exchange makes a change of kind Exchanged.
+func exchange(s *State, c Change) {
+	s.Bins.At(c.Bin).book(s.Ledger, c.from, c.to)
+	s.log = append(s.log, c)
+}
+
 // book exchanges what the ledger has for a new node, from one option of the space to another.
 func (b *Bin) book(ledger *feasible.Ledger, from, to int32) {
 	ledger.Take(int(from), -1)

@@ -45,8 +45,11 @@ func TestDescribedNodeTakesItsOwnQuota(t *testing.T) {
 			t.Errorf("%v are left of the quotas, want all of the large and nothing of the small family", got)
 		}
 	}
-	s.Undo(start)
-	if got := left(); !slices.Equal(got, []int64{40, 4}) {
-		t.Errorf("%v are left of the quotas after all is undone, want 40 and 4", got)
+	fork := s.Fork()
+	for name, s := range map[string]*state.State{"the state": s, "its fork": fork} {
+		s.Undo(start)
+		if got := []int64{s.Ledger.Left(0), s.Ledger.Left(1)}; !slices.Equal(got, []int64{40, 4}) {
+			t.Errorf("%s has %v left of the quotas after all is undone, want 40 and 4", name, got)
+		}
 	}
 }

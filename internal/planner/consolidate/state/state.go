@@ -78,6 +78,8 @@ func (s *State) Fork() *State {
 		case Bought:
 			i := out.Buy(s.Bins.At(c.Bin).Option)
 			out.Bins.At(i).Frozen = s.Bins.At(c.Bin).Frozen
+		case Exchanged:
+			exchange(out, *c)
 		}
 	}
 	out.Ledger = s.Ledger.Fork() // what commands give back was taken from it
