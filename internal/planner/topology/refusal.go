@@ -131,7 +131,8 @@ func (f *figures) unknownKey(key int) string {
 	if domain, _, _ := strings.Cut(name, "/"); strings.HasSuffix(domain, "kubernetes.io") { // which NodePools may not set
 		return fmt.Sprintf("Spread over another label, or use ScheduleAnyway: no machine has %s.", name)
 	}
-	return fmt.Sprintf("Give the template of each NodePool the label %s, which no machine has, spread over another one, or use ScheduleAnyway.",
+	return fmt.Sprintf(
+		"Give the template of each NodePool the label %s, which no machine has, spread over another one, or use ScheduleAnyway.",
 		name)
 }
 
