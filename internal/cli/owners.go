@@ -42,7 +42,7 @@ func (o podOwners) note(in *fleet.Input, refs []model.PodRef) []string {
 // shownName is [fleet.Pod.ShownName] of a pod.
 func shownName(in *fleet.Input, ref model.PodRef) string {
 	if p := in.Record(ref); p != nil {
-		return p.ShownName()
+		return fleet.ShownName(p)
 	}
 	return "Pod " + ref.String()
 }

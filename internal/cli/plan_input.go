@@ -64,6 +64,14 @@ func (f *catalogFlags) add(cmd *cobra.Command) {
 // nodeClassKind is the kind of the node classes that nap buys by.
 const nodeClassKind = "AKSNodeClass"
 
+// added are objects that were put into the input.
+type added struct {
+	// assumed are those that it lacked.
+	assumed []client.Object
+	// due are the CronJobs in whose place their Jobs are, as NAMESPACE/NAME.
+	due map[string]bool
+}
+
 // planInput is what was read, ready to be stated as a problem.
 type planInput struct {
 	store *fleet.Store
@@ -79,9 +87,8 @@ type planInput struct {
 	// overlays are the NodeOverlays that were read.
 	overlays overlayInput
 	// told is what the controller of the live cluster tells; nil for files alone.
-	told *told
-	// assumed are objects that were added to the input.
-	assumed []client.Object
+	told  *told
+	added added
 	// notes are for the reader's eyes, problems are objects that were refused.
 	notes    []string
 	problems []error
@@ -89,8 +96,6 @@ type planInput struct {
 	refusedPools []refusedPool
 	// unread are objects that could not be read; admit makes problems of them.
 	unread []*kube.Unread
-	// due are the CronJobs in whose place their Jobs are, as NAMESPACE/NAME.
-	due map[string]bool
 	// quotas are the ResourceQuotas of the files and of the cluster, and what they have held back.
 	quotas *kube.Quotas
 }
@@ -302,11 +307,11 @@ const gzipMagic = "\x1f\x8b"
 
 // startCronJobs puts the Jobs of CronJobs in their place.
 func (p *planInput) startCronJobs() {
-	p.due = map[string]bool{}
+	p.added.due = map[string]bool{}
 	for i := range p.manifests {
 		if job := kube.Due(p.manifests[i].Object); job != nil {
 			p.manifests[i].Object = job
-			p.due[job.GetNamespace()+"/"+job.GetName()] = true
+			p.added.due[job.GetNamespace()+"/"+job.GetName()] = true
 		}
 	}
 }
@@ -372,7 +377,7 @@ func (p *planInput) assumeStorageClasses(alone bool) {
 	mirror := p.mirror(p.store)
 	for _, class := range classes {
 		mirror.Apply(class)
-		p.assumed = append(p.assumed, class)
+		p.added.assumed = append(p.added.assumed, class)
 	}
 	p.notes = slices.DeleteFunc(append(p.notes, note, openZones(objects)), func(note string) bool { return note == "" })
 }

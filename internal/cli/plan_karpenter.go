@@ -84,7 +84,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 			waiting[ref] = true
 		}
 	}
-	in := &karpenterengine.Input{Objects: slices.Clone(m.read.assumed)}
+	in := &karpenterengine.Input{Objects: slices.Clone(m.read.added.assumed)}
 	for o := range m.read.objects.All() {
 		switch o := o.(type) {
 		case *v1.NodePool:

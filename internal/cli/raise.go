@@ -64,7 +64,7 @@ func (a *adviser) raise(reason model.Reason, nearest *model.NearestMiss) *raised
 		return nil
 	}
 	for _, reason := range []model.Reason{reason, everyLimit} {
-		raised := a.made.raisedOnce(poolLimit{reason, at})
+		raised := raisedOnce(a.made, poolLimit{reason, at})
 		if raised != nil && slices.ContainsFunc(a.waiting, func(pod model.PodRef) bool { return !raised.left[pod] }) {
 			return raised
 		}
@@ -72,8 +72,8 @@ func (a *adviser) raise(reason model.Reason, nearest *model.NearestMiss) *raised
 	return nil
 }
 
-// raisedOnce is raised, which it keeps.
-func (m *madePlan) raisedOnce(limit poolLimit) *raisedLimit {
+// raisedOnce is [madePlan.raised], which is kept.
+func raisedOnce(m *madePlan, limit poolLimit) *raisedLimit {
 	raised, known := m.raises[limit]
 	if !known {
 		if m.raises == nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -122,9 +123,9 @@ func (m *madePlan) decidedRemedies(ref model.PodRef, d *decided) []remedy {
 func (m *madePlan) adviserOf(ref model.PodRef, class *model.PodClass) *adviser {
 	a := &adviser{made: m, class: class, ref: ref, owner: "Pod " + ref.String()}
 	if record := m.input.Record(ref); record != nil {
-		a.owner, a.ofPod = record.ShownName(), record.Owner.Kind == "Pod"
+		a.owner, a.ofPod = fleet.ShownName(record), record.Owner.Kind == "Pod"
 	}
-	if name, is := strings.CutPrefix(a.owner, "Job "); is && m.read.due[name] {
+	if name, is := strings.CutPrefix(a.owner, "Job "); is && m.read.added.due[name] {
 		a.owner = cronJob + " " + name // the Job is still to be made from it
 	}
 	return a

@@ -80,7 +80,7 @@ func (a *adviser) ownerSpec(o client.Object) *corev1.PodSpec {
 		return nil
 	}
 	name := o.GetNamespace() + "/" + o.GetName()
-	if kind == "Job" && a.made.read.due[name] {
+	if kind == "Job" && a.made.read.added.due[name] {
 		kind = cronJob
 	}
 	if a.owner != kind+" "+name {

@@ -232,7 +232,7 @@ func (c *planCommand) replan(ctx context.Context, read *planInput, source *offli
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	o := fleet.Options{Now: start, Policy: c.policy(elapsed)}
-	planned, err := savings.Replan(ctx, read.spreadByDefault(objects), read.assumed, source, o)
+	planned, err := savings.Replan(ctx, read.spreadByDefault(objects), read.added.assumed, source, o)
 	if err != nil {
 		return nil, err
 	}

@@ -394,7 +394,7 @@ func (f *fleetChange) apply(p *planInput) *fleet.Store {
 	mirror := p.mirror(store)
 	var all kube.Objects
 	all.Append(p.objects)
-	all.Append(kube.ObjectsOf(p.assumed))
+	all.Append(kube.ObjectsOf(p.added.assumed))
 	for o := range all.All() {
 		switch o := o.(type) {
 		case *corev1.Node:

@@ -146,7 +146,7 @@ func (c *converter) agentPool(p *AgentPool, cluster *Cluster, size func(string) 
 		capacity = "spot"
 	}
 	requirements := slices.Concat(archs,
-		[]any{in("kubernetes.io/os", "linux"), in("karpenter.sh/capacity-type", capacity)}, sizes, c.disks(p, size))
+		[]any{in("kubernetes.io/os", "linux"), in("karpenter.sh/capacity-type", capacity)}, sizes, disks(c, p, size))
 	if len(p.Zones) > 0 {
 		zones := slices.Clone(p.Zones)
 		for i, z := range zones {
@@ -263,11 +263,11 @@ func (c *converter) sizes(machines []Machines, size func(string) (Size, bool)) (
 }
 
 // disks are the requirements on sizes that the disks of the pool come to.
-func (c *converter) disks(p *AgentPool, size func(string) (Size, bool)) []any {
+func disks(c *converter, p *AgentPool, size func(string) (Size, bool)) []any {
 	const usual = 128 // GB of a class that states none
 	var out []any
 	if strings.EqualFold(p.DiskType, "Ephemeral") {
-		out = c.ephemeral(p, cmp.Or(p.DiskGB, usual), size)
+		out = ephemeral(c, p, cmp.Or(p.DiskGB, usual), size)
 	}
 	if p.UltraSSD {
 		out = append(out, in(groupAzure+"/sku-storage-ultra-ssd", "true"))
@@ -277,7 +277,7 @@ func (c *converter) disks(p *AgentPool, size func(string) (Size, bool)) []any {
 
 // ephemeral is the requirement that the system disk fits into the local space of sizes, as far as the
 // pool's own sizes meet it: a NodePool that cannot buy these may buy nothing at all.
-func (c *converter) ephemeral(p *AgentPool, disk int64, size func(string) (Size, bool)) []any {
+func ephemeral(c *converter, p *AgentPool, disk int64, size func(string) (Size, bool)) []any {
 	const label = groupAzure + "/sku-storage-ephemeralos-maxsize"
 	least, of := disk, ""
 	for _, m := range p.Machines() {

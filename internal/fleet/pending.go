@@ -135,7 +135,7 @@ func (q *pendingPods) reject(p *Pod, why Rejection) {
 		i, _ := slices.BinarySearchFunc(n.pods, p, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 		n.pods = slices.Insert(n.pods, i, p)
 	}
-	why.Pod, why.Owner = p.Ref, p.ShownName()
+	why.Pod, why.Owner = p.Ref, ShownName(p)
 	q.rejected = append(q.rejected, why)
 }
 

@@ -126,9 +126,9 @@ func (p *Pod) OwnerName() string {
 	return p.Owner.Kind + " " + p.Ref.Namespace + "/" + p.Owner.Name
 }
 
-// ShownName is OwnerName, but the pod's own name where another pod controls it: by the name of
+// ShownName is the pod's OwnerName, but its own name where another pod controls it: by the name of
 // that one alone, which runs, a list would seem to speak of it.
-func (p *Pod) ShownName() string {
+func ShownName(p *Pod) string {
 	if p.Owner.Kind == "Pod" {
 		return "Pod " + p.Ref.String()
 	}

@@ -148,10 +148,9 @@ type packed struct {
 
 // solve packs as if only those lines of the ledger ran out that are scarce, which it finds by
 // packings without time: a line is scarce once a packing exceeds it. Of options that scarce lines
-// tell apart more are worth buying; where the packer does better without these, it goes without:
-// of more it sometimes makes less.
-// Only with them, and where no line limits the packing that tells no options apart, its bound is the
-// plan's. Of all packings that exceed nothing the best stays.
+// tell apart more are worth buying; it packs with and without these, since of more options the packer
+// sometimes makes less. Only with them is the bound of a packing the plan's. Of all packings that
+// exceed nothing the best stays.
 func (ch *chooser) solve() packed {
 	timed := ch.effort.Policy.Budget > 0
 	if timed && !ch.mayRunOut() {
@@ -172,7 +171,7 @@ func (ch *chooser) solve() packed {
 	narrow := ch.limitedPacking(scarce, 0)
 	if exceeded, _ := ch.usedUp(narrow, scarce); len(exceeded) > 0 {
 		narrow = packed{}
-	} else if timed { // half of the time: more of it seldom helps
+	} else if timed { // half of the time is left for the other one
 		narrow = ch.finish(scarce, narrow, ch.effort.Policy.Budget/2)
 	}
 	ch.c.Undominate(scarce)
@@ -263,6 +262,7 @@ func (ch *chooser) limitedPacking(scarce []int, budget time.Duration) packed {
 	return ch.pack(k)
 }
 
+// pack packs with the searches and the time that the packing has.
 func (ch *chooser) pack(k *packing) packed {
 	return packed{k, binpack.SolveBy(&k.problem, ch.effort.Searches)}
 }
