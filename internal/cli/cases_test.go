@@ -158,6 +158,9 @@ func inputCases() map[string]inputCase {
 		"price of the nodes of NodePools": {args: "status --region eastus -f nodes-in-odd-states", said: []string{
 			`2 of 3 nodes: \$0.[0-9]+/h`,
 		}},
+		"status with prices of another region": {args: "status --region westeurope -f nodes-in-odd-states", said: []string{
+			`nodes in eastus, and prices are of westeurope`,
+		}},
 		"node whose pod has lost its volume claim": {args: "explain node n1 --region eastus -f nodes-in-odd-states", said: []string{
 			`pod default/cache-0 would find no other place`, `NoPlaceForPods`, `volume claim "data-cache-0" does not exist`,
 		}, unsaid: []string{`do-not-disrupt`, `PodDoNotDisrupt`}},

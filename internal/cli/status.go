@@ -173,6 +173,9 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) (*t
 		return nil, err
 	}
 	tellRefused(c.streams.Err, read.problems)
+	if note := otherRegion(&read.objects, c.input.region); c.input.file == "" && note != "" {
+		sayNote(c.streams.Err, "%s", note)
+	}
 	s := &out.Status
 	out.refused = len(read.problems) > 0
 	source, err := read.source(ctx, c.input.catalogFlags)
