@@ -165,7 +165,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 	switch {
 	case f.region != "" || f.file != "":
 		p.region = f.region
-		if note := otherRegion(&p.objects, f.region); f.file == "" && note != "" {
+		if note := f.otherRegion(&p.objects); note != "" {
 			p.notes = append(p.notes, note)
 		}
 	case p.region == "":

@@ -18,7 +18,7 @@ import (
 // makes no difference to where the pod may run. In clusters of several zones those of disks make
 // zone-redundant ones of the same kind, which need no other machines.
 func aksStorageClasses() []*storagev1.StorageClass {
-	const disk, file = "disk.csi.azure.com", "file.csi.azure.com"
+	const disk, file = kube.AzureDiskDriver, kube.AzureFileDriver
 	var out []*storagev1.StorageClass
 	for _, c := range []struct{ name, driver, sku string }{
 		{"default", disk, "StandardSSD_LRS"}, {"managed", disk, "StandardSSD_LRS"}, {"managed-csi", disk, "StandardSSD_LRS"},

@@ -52,10 +52,13 @@ func zonesNamed(objects *kube.Objects, pools map[string]*v1.NodePool) []string {
 	return zones
 }
 
-// otherRegion is a note on nodes that are in other regions than that of the prices, or "": most of them
-// have no price then, and the others a wrong one.
-func otherRegion(objects *kube.Objects, region string) string {
-	nodes := map[string]int{}
+// otherRegion is a note on nodes that are in other regions than the one that is chosen for the prices,
+// or "": most of them have no price then, and the others a wrong one.
+func (f *catalogFlags) otherRegion(objects *kube.Objects) string {
+	if f.file != "" || f.region == "" {
+		return ""
+	}
+	region, nodes := f.region, map[string]int{}
 	for _, node := range objectsOf[*corev1.Node](objects.Distinct()) {
 		in := node.Labels[corev1.LabelTopologyRegion]
 		if in == "" {

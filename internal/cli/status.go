@@ -173,7 +173,7 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) (*t
 		return nil, err
 	}
 	tellRefused(c.streams.Err, read.problems)
-	if note := otherRegion(&read.objects, c.input.region); c.input.file == "" && note != "" {
+	if note := c.input.otherRegion(&read.objects); note != "" {
 		sayNote(c.streams.Err, "%s", note)
 	}
 	s := &out.Status

@@ -103,7 +103,7 @@ func (a *assembly) pendingClasses() []*podClass {
 		for _, p := range c.pods {
 			a.pending.reject(p, Rejection{
 				Reason: model.ReasonResources, Message: withoutAxis(resource),
-				Fix: fmt.Sprintf("Let a NodePool buy instance types that have %s, or drop the request.", resource),
+				Fix: model.ResourceAdvice(resource),
 			})
 		}
 	}

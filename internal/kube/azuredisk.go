@@ -12,7 +12,7 @@ import (
 // premium disk to a size without premium storage, and the scheduler does not look. A node that
 // does not say what it can attach, such as one of an agent pool, may attach all.
 func diskNeeds(driver string, parameters map[string]string) model.Requirements {
-	if driver != azureDiskDriver {
+	if driver != AzureDiskDriver {
 		return nil
 	}
 	for name, value := range parameters {

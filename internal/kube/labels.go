@@ -8,9 +8,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// csiZoneLabel is the zone under the name that the Azure disk driver gives it.
+// CSIZoneLabel is the zone under the name that the Azure disk driver gives it.
 // The driver writes an empty value for machines without a zone.
-const csiZoneLabel = "topology.disk.csi.azure.com/zone"
+const CSIZoneLabel = "topology.disk.csi.azure.com/zone"
 
 // regionalZone is the zone label's value for machines without a zone.
 const regionalZone = "0"
@@ -18,7 +18,7 @@ const regionalZone = "0"
 // NormalizeLabel returns the stable name of a label that has several.
 func NormalizeLabel(key string) string {
 	switch key {
-	case corev1.LabelFailureDomainBetaZone, csiZoneLabel:
+	case corev1.LabelFailureDomainBetaZone, CSIZoneLabel:
 		return corev1.LabelTopologyZone
 	case corev1.LabelFailureDomainBetaRegion:
 		return corev1.LabelTopologyRegion

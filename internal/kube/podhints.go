@@ -34,7 +34,7 @@ func patternOnly(u *unstructured.Unstructured) bool {
 	}
 	for _, suffix := range []string{
 		"Template", "Policy", "Constraint", "Profile", "Class", "Provider", "Config", "Configuration", "Definition", "Monitor", "Runtime",
-		"Application", "ApplicationSet", "Set",
+		"Application", "Set",
 	} {
 		if strings.HasSuffix(kind, suffix) && kind != "SparkApplication" {
 			return true

@@ -17,11 +17,15 @@ const (
 	defaultClass     = "storageclass.kubernetes.io/is-default-class"
 	betaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
 	noProvisioner    = "kubernetes.io/no-provisioner"
-	azureDiskDriver  = "disk.csi.azure.com"
-	azureFileDriver  = "file.csi.azure.com"
 	zoneDelimiter    = "__"
 	selectedNode     = "volume.kubernetes.io/selected-node"
 	betaClassName    = corev1.BetaStorageClassAnnotation
+)
+
+// The CSI drivers of Azure's disks, each of which is in a zone, and of its file shares.
+const (
+	AzureDiskDriver = "disk.csi.azure.com"
+	AzureFileDriver = "file.csi.azure.com"
 )
 
 // csiDriver returns the CSI driver that serves a provisioner: volume plugins
@@ -29,9 +33,9 @@ const (
 func csiDriver(provisioner string) string {
 	switch provisioner {
 	case "kubernetes.io/azure-disk":
-		return azureDiskDriver
+		return AzureDiskDriver
 	case "kubernetes.io/azure-file":
-		return azureFileDriver
+		return AzureFileDriver
 	case "kubernetes.io/aws-ebs":
 		return "ebs.csi.aws.com"
 	case "kubernetes.io/gce-pd":
@@ -93,7 +97,7 @@ func DiskBeforePod(c *storagev1.StorageClass) bool {
 			return false // the disk is in all zones
 		}
 	}
-	return class.Immediate && class.Driver == azureDiskDriver
+	return class.Immediate && class.Driver == AzureDiskDriver
 }
 
 // ClassOfClaim is the name of the StorageClass that a claim asks for, or "".
@@ -119,9 +123,9 @@ func volume(v *corev1.PersistentVolume) *fleet.Volume {
 		out.Driver, out.CSI = v.Spec.CSI.Driver, true
 		needs = diskNeeds(out.Driver, v.Spec.CSI.VolumeAttributes)
 	case v.Spec.AzureDisk != nil:
-		out.Driver = azureDiskDriver
+		out.Driver = AzureDiskDriver
 	case v.Spec.AzureFile != nil:
-		out.Driver = azureFileDriver
+		out.Driver = AzureFileDriver
 	case v.Spec.AWSElasticBlockStore != nil:
 		out.Driver = csiDriver("kubernetes.io/aws-ebs")
 	}

@@ -98,3 +98,8 @@ func MeantLabel(key string, known []string) string {
 	}
 	return ""
 }
+
+// ResourceAdvice says what helps a pod that asks for a resource which no machine on sale has.
+func ResourceAdvice(resource string) string {
+	return fmt.Sprintf("Drop the request: no machine on sale has %s, unless a NodeOverlay says so.", resource)
+}

@@ -7,13 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// The topology of disks and the drivers of Azure's volumes.
-const (
-	diskZone   = "topology.disk.csi.azure.com/zone"
-	diskDriver = "disk.csi.azure.com"
-	fileDriver = "file.csi.azure.com"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // BoundClaims are volume claims that pods with a node name and objects lack, in the order of
@@ -74,16 +69,16 @@ func diskZoneOf(n *corev1.Node) string {
 func boundClaim(key client.ObjectKey, zones []string) []client.Object {
 	name := "volume-of-" + key.Namespace + "-" + key.Name
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	source := &corev1.CSIPersistentVolumeSource{Driver: diskDriver, VolumeHandle: name}
+	source := &corev1.CSIPersistentVolumeSource{Driver: kube.AzureDiskDriver, VolumeHandle: name}
 	volume.Spec.CSI = source
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: key.Namespace, Name: key.Name}
 	volume.Status.Phase = corev1.VolumeBound
 	switch {
 	case len(zones) > 1:
-		source.Driver = fileDriver
+		source.Driver = kube.AzureFileDriver
 	case zones[0] != "":
 		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: diskZone, Operator: corev1.NodeSelectorOpIn, Values: zones}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: kube.CSIZoneLabel, Operator: corev1.NodeSelectorOpIn, Values: zones}},
 		}}}}
 	}
 	claim := &corev1.PersistentVolumeClaim{

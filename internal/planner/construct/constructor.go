@@ -67,9 +67,10 @@ const (
 	slotSteps   = 50    // of each attempt to fill a slot
 	optionSteps = 15    // of each option that is told apart by topology
 	wordSteps   = 2     // of each word of a set that is divided
-
-	enlargeSteps = 1 // of each option at which a node that grows is looked at
 )
+
+// enlargeLooks is how many looks at an option for a node that grows are a step.
+const enlargeLooks = 2
 
 // with continues the same plan by other parameters.
 func (c *Constructor) with(p Params) *Constructor {

@@ -34,10 +34,10 @@ func (e enlarger) enlarge(c *instance.Class, l, want int, pl *placement.Place) i
 	if n := e.mostHeld(affordable, c, want, pl); n < want {
 		want = n
 	}
-	each := int64(affordable.Count()) * enlargeSteps
+	each := int64(affordable.Count()) / enlargeLooks
 	pods := append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l})
 	holding := func(n int) int {
-		e.work.Spend(each / 2)
+		e.work.Spend(each)
 		load := s.UsedWith(c, n, pl)
 		best := -1
 		pods[len(pods)-1].Count = n
@@ -72,22 +72,17 @@ func (e enlarger) enlarge(c *instance.Class, l, want int, pl *placement.Place) i
 // mostHeld is how many pods of a class more the options hold at most, up to so many, each beside the
 // pods of a node.
 func (e enlarger) mostHeld(options bitset.Set, c *instance.Class, want int, pl *placement.Place) int {
-	none := e.state.UsedWith(c, 0, pl)
-	one := e.state.UsedWith(c, 1, pl)
-	for d := range one {
-		one[d] -= none[d]
-	}
+	space, used := e.state.Instance.Space, e.state.UsedWith(c, 0, pl)
 	most, run, looks := int64(0), int32(-1), int64(0)
 	for o := range options.All {
-		if r := e.state.Instance.Space.Options[o].Run; r == run {
+		if space.Options[o].Run == run {
 			continue // it holds as much as the one before
-		} else {
-			run = r
 		}
+		run = space.Options[o].Run
 		looks++
-		net, n := e.state.Instance.Space.Net(o), int64(want)
-		for d, v := range one {
-			switch free := net[d] - none[d]; {
+		net, n := space.Net(o), int64(want)
+		for d, v := range c.Own {
+			switch free := net[d] - used[d]; {
 			case free < 0:
 				n = 0
 			case v > 0:
@@ -98,7 +93,7 @@ func (e enlarger) mostHeld(options bitset.Set, c *instance.Class, want int, pl *
 			break
 		}
 	}
-	e.work.Spend(looks * enlargeSteps / 2)
+	e.work.Spend(looks / enlargeLooks)
 	return int(most)
 }
 
@@ -117,6 +112,6 @@ func (e enlarger) affordable(set bitset.Set, old int) bitset.Set {
 			out.Remove(o)
 		}
 	}
-	e.work.Spend(looks * enlargeSteps / 2)
+	e.work.Spend(looks / enlargeLooks)
 	return out
 }

@@ -288,7 +288,7 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	case dim < s.Dims.Axes:
 		switch most := s.asked.largest()[dim]; {
 		case most == 0:
-			miss.Fix = fmt.Sprintf("Drop the request: no machine on sale has %s, unless a NodeOverlay says so.", s.Dims.axisName(dim))
+			miss.Fix = model.ResourceAdvice(s.Dims.axisName(dim))
 		case size[dim] > most:
 			miss.Fix = fmt.Sprintf("Lower the request: the largest machine on sale has %s.", s.Dims.format(dim, most))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
+	"github.com/nodeautoprovision/nap/internal/planner/offers"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -28,7 +29,7 @@ const mostDecisions = 12
 func (f *Portfolio) Search(in *instance.Instance, nodes []*placement.Place, prover *nodechoice.Prover, clock meter.Clock) Outcome {
 	quick := *in.Policy()
 	quick.Budget = 0
-	q := &search{in: in, portfolio: f, nodes: nodes, policy: in.Policy(), quick: &quick, prover: prover, clock: clock}
+	q := &search{in: in, portfolio: f, nodes: nodes, policy: in.Policy(), quick: &quick, prover: prover, clock: clock, offers: offers.New(in)}
 	empty := q.begin(attempt{})
 	if q.exposed = domainconflict.Possible(empty.State); !q.exposed {
 		return q.run(empty, attempt{}, q.policy)

@@ -31,7 +31,8 @@ type Outcome struct {
 	hard []int
 }
 
-// search is what all plans for a problem have in common. It never changes.
+// search is what all plans for a problem have in common. It never changes, but for what offers
+// remember.
 type search struct {
 	in *instance.Instance
 	// portfolio is what may be tried.
@@ -48,6 +49,9 @@ type search struct {
 	prover *nodechoice.Prover
 	// clock measures the budget of the policy; without a clock, steps do.
 	clock meter.Clock
+	// offers find the cheapest machine for what a node holds; they remember what nodes of all plans
+	// have in common.
+	offers *offers.Alternatives
 }
 
 // attempt says how a plan is made: everything but the time.
@@ -74,7 +78,7 @@ func (q *search) try(a attempt, policy *model.Policy) Outcome {
 // hold needs, as in the plan that is made of it in the end: what is compared is what would be paid.
 func (q *search) complete(c *construct.Constructor, a attempt, policy *model.Policy) Outcome {
 	o := q.fill(c, a, policy)
-	offers.New(q.in).RightSize(c.State)
+	q.offers.RightSize(c.State)
 	return o
 }
 
